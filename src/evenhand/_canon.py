@@ -1,0 +1,75 @@
+"""Canonical bytes and digests: the only file that hashes.
+
+Identity is content: two things with the same canonical bytes are the same thing. 1 and 1.0 are the
+same number, key order does not matter, and a missing key differs from a null one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 1 << 20
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON bytes of plain data (dict, list, tuple, str, int, float, bool, None).
+
+    Raises:
+        TypeError: something that is not plain data, or a float that is NaN or infinite.
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def digest(value: Any) -> str:
+    """32 hex digits that identify plain data by its content."""
+    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()
+
+
+def keyed_mark(key: bytes, *parts: str) -> str:
+    """10 hex digits that only the holder of ``key`` can predict, the same for the same parts."""
+    return hmac.new(key, canonical(list(parts)), hashlib.blake2b).hexdigest()[:10]
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file's bytes, read in pieces."""
+    seen = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            seen.update(chunk)
+    return seen.hexdigest()
+
+
+def running_sha256(start: Iterable[bytes] = ()) -> hashlib._Hash:
+    """A sha256 to be fed piece by piece (``.update(bytes)``, ``.hexdigest()``)."""
+    seen = hashlib.sha256()
+    for piece in start:
+        seen.update(piece)
+    return seen
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise TypeError(f"{value} has no canonical form")
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, Mapping):
+        return {_key(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    raise TypeError(f"{type(value).__name__} has no canonical form")
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"keys must be text, not {type(key).__name__}")
+    return key

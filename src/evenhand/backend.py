@@ -1,0 +1,108 @@
+"""The one seam to every judge: a backend sends a request and returns a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evenhand._canon import digest
+from evenhand.rubric.model import Form, OutputField
+from evenhand.verdict import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that can change a reply.
+
+    Attributes:
+        messages: Chat messages, each {"role": ..., "content": text or list of parts}.
+        form: Output form to ask for.
+        schema: JSON schema of the reply (forms schema and tool).
+        function: Function name (form tool).
+        fields: The fields asked for, for backends that score them by token probabilities.
+        settings: Sampling settings that were set: temperature, max_tokens, seed, top_p, ...
+        judge: Identity of the judge: backend, model, endpoint, and the weights' sha256 for local models.
+        repeat: Which repeat this is; repeats are different requests.
+        static_messages: How many leading messages are the same for every item of the run (a shared prefix).
+        item_id, order, attempt: Which trial this is; outside the digest; for recordings and logs.
+    """
+
+    messages: tuple[Mapping[str, Any], ...]
+    form: Form
+    schema: Mapping[str, Any] | None = None
+    function: str | None = None
+    fields: tuple[OutputField, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    repeat: int = 0
+    static_messages: int = 0
+    item_id: str = ""
+    order: str = ""
+    attempt: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Identity by content: the same digest means the same question."""
+        return digest(
+            {
+                "messages": list(self.messages),
+                "form": self.form,
+                "schema": self.schema,
+                "function": self.function,
+                "settings": dict(self.settings),
+                "judge": dict(self.judge),
+                "repeat": self.repeat,
+            }
+        )
+
+
+class Backend(Protocol):
+    """Sends requests to one model of one endpoint.
+
+    A backend raises `BackendError` subclasses and nothing else: `RetryableBackendError` after its own bounded
+    retries, `UnsupportedFeatureError` when the endpoint refuses the output form, `AccessError` when every
+    further request would fail too.
+    """
+
+    #: Name as in "openai".
+    name: str
+    #: Model asked for.
+    model: str
+    #: What identifies this judge in a request digest: backend, model, endpoint, weights' sha256 (local).
+    identity: Mapping[str, Any]
+    #: Output forms it can try at all, best first.
+    forms: tuple[Form, ...]
+    #: The same request always gets the same reply, and costs nothing.
+    deterministic: bool
+    #: Most requests it can usefully have in flight; None for no limit of its own.
+    max_concurrency: int | None
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request and wait for its reply."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections and memory; no send may follow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSettings:
+    """How to open a backend.
+
+    Attributes:
+        model: Model name after the colon of a judge spec; "" when absent.
+        base_url: Endpoint, None for the backend's default.
+        headers: Extra HTTP headers; values are secrets and are never stored.
+        timeout_s: Seconds allowed for one request.
+        attempts: Most tries for one request where a retry can help (at least 1).
+        concurrency: Requests that may be in flight at once.
+    """
+
+    model: str = ""
+    base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 60.0
+    attempts: int = 4
+    concurrency: int = 8

@@ -1,0 +1,1 @@
+"""Rubrics: the contract under which responses are judged."""

@@ -1,0 +1,41 @@
+"""Trials: the planned questions of a run. Planning is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from evenhand.item import Item
+
+Order = Literal["", "ab", "ba"]
+
+
+class TrialKey(NamedTuple):
+    """Identity of a trial within a run (the judge is the run's own).
+
+    Attributes:
+        item_id: The item.
+        order: "" in score mode; "ab" shows response_a first, "ba" response_b first.
+        repeat: 0-based repeat.
+    """
+
+    item_id: str
+    order: Order
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One planned question."""
+
+    key: TrialKey
+    item: Item
+
+
+def plan(items: Iterable[Item], *, orders: tuple[Order, ...] = ("",), repeats: int = 1) -> Iterator[Trial]:
+    """All trials of the items, item by item, so that both orders of a pair stay close."""
+    for item in items:
+        for repeat in range(repeats):
+            for order in orders:
+                yield Trial(TrialKey(item.id, order, repeat), item)

@@ -1,0 +1,204 @@
+"""Verdicts and replies: what came back, what was read from it, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from evenhand.scale import Value
+
+FieldValue = Value | None | list[Any]
+
+
+class Status(StrEnum):
+    """The outcome of one trial."""
+
+    SCORED = "scored"
+    REFUSED = "refused"
+    UNPARSED = "unparsed"
+    FAILED = "failed"
+
+
+class Failure(StrEnum):
+    """Why a field has no value: the classes of unreadable replies."""
+
+    EMPTY = "empty"
+    REFUSAL = "refusal"
+    NO_RATING = "no_rating"
+    MISSING_FIELD = "missing_field"
+    AMBIGUOUS = "ambiguous"
+    UNKNOWN_LABEL = "unknown_label"
+    OUT_OF_RANGE = "out_of_range"
+    NOT_INTEGER = "not_integer"
+    SCALE_MISMATCH = "scale_mismatch"
+    WRONG_TYPE = "wrong_type"
+    TRUNCATED = "truncated"
+    UNPARSEABLE = "unparseable"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply cost, as the server reported it; None where it did not say.
+
+    Attributes:
+        prompt_tokens: Tokens of the prompt, cached ones included.
+        completion_tokens: Tokens generated, reasoning included.
+        cached_tokens: Prompt tokens served from a prefix cache.
+        cost_usd: Price in US dollars, None when unknown.
+        latency_s: Seconds from sending to the whole reply.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function call in a reply; ``arguments`` is the text as sent, or the object some servers send."""
+
+    name: str
+    arguments: str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Probabilities over the legal values of one field, from the judge's token probabilities.
+
+    Attributes:
+        probabilities: value -> probability, renormalised over the legal values; sums to 1.
+        missing_mass: Probability the judge put on anything else, in [0, 1].
+    """
+
+    probabilities: Mapping[Value, float]
+    missing_mass: float
+
+    @property
+    def expected(self) -> float | None:
+        """Probability-weighted mean of a numeric scale; None for labels."""
+        if any(isinstance(v, str | bool) for v in self.probabilities):
+            return None
+        return sum(float(v) * p for v, p in self.probabilities.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a backend returned for one request.
+
+    Attributes:
+        text: The content, None when there was none.
+        tool_calls: Function calls, in order.
+        refusal: The provider's own refusal field.
+        reasoning: A reasoning field beside the content; never mined for values.
+        finish: The finish reason as the server names it ("stop", "length", "content_filter", ...).
+        model: The model name the server returned.
+        usage: Cost and latency.
+        distributions: field name -> distribution, where the backend gives probabilities.
+        raw: The whole reply as plain JSON data, as kept in the store.
+    """
+
+    text: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    refusal: str | None = None
+    reasoning: str | None = None
+    finish: str | None = None
+    model: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    distributions: Mapping[str, Distribution] = field(default_factory=dict)
+    raw: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOutcome:
+    """One field of a verdict: a value, or the reason there is none.
+
+    Attributes:
+        value: The value read; None when ``failure`` is set or the field is null.
+        failure: Why there is no value.
+        detail: The piece of the reply that could not be read, shortened.
+        preset: The value was set in code, not by the judge.
+        distribution: Probabilities over the legal values, where the backend gave them.
+    """
+
+    value: FieldValue = None
+    failure: Failure | None = None
+    detail: str = ""
+    preset: bool = False
+    distribution: Distribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the reader made of one reply.
+
+    Attributes:
+        fields: field name -> outcome, for every field asked.
+        repaired: Whether repair was needed to read it.
+        failure: A failure of the whole reply (empty, refusal, truncated, ...); then every field carries it.
+    """
+
+    fields: Mapping[str, FieldOutcome]
+    repaired: bool = False
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule.
+
+    Attributes:
+        rule: Id of the rule; expanded rules carry their slot or criterion, as in "unsafe-rank:a".
+        severity: "violation" (the verdict contradicts itself) or "warning".
+        message: What clashes, with the values.
+    """
+
+    rule: str
+    severity: Literal["violation", "warning"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The recorded answer to one trial, mapped back to the item's own response order.
+
+    Attributes:
+        status: Scored (every criterion has a value), Refused, Unparsed or Failed.
+        fields: field name -> outcome.
+        violations: Broken rules, warnings included.
+        not_checked: Ids of rules that could not be checked for want of a field.
+        failure: For Unparsed the class, for Failed the error's name, for Refused "refusal".
+        detail: The error text of a Failed verdict.
+        calls: Requests sent for this verdict (0: set in code; 2: re-asked).
+        repaired: A reply needed repair.
+        re_asked: The trial's one re-ask was used.
+        model: The model name the server returned.
+        usage: Summed over its calls.
+        reply_digests: Digests of the requests whose replies it was read from, in order.
+    """
+
+    status: Status
+    fields: Mapping[str, FieldOutcome] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    failure: str | None = None
+    detail: str = ""
+    calls: int = 0
+    repaired: bool = False
+    re_asked: bool = False
+    model: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    reply_digests: tuple[str, ...] = ()
+
+    def value(self, name: str) -> FieldValue:
+        """The value of one field, None when it has none."""
+        outcome = self.fields.get(name)
+        return outcome.value if outcome is not None else None
+
+    @property
+    def consistent(self) -> bool:
+        """No rule of severity "violation" is broken."""
+        return all(v.severity != "violation" for v in self.violations)
