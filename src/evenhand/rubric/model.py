@@ -112,6 +112,10 @@ class OutputField:
         language: Language the text must be written in, None for any.
         items: Element fields of a list of objects; empty for a list of texts.
         short: Kept in the short form (no reasons).
+        patterns: Regular expressions with one group that find the value in free text, tried in order; for
+            rubrics that read replies in a published text format.
+        take: Which match of a pattern counts: the only value ("only": different values are ambiguous), the
+            first or the last.
     """
 
     name: str
@@ -126,6 +130,8 @@ class OutputField:
     language: str | None = None
     items: tuple[OutputField, ...] = ()
     short: bool = True
+    patterns: tuple[str, ...] = ()
+    take: Literal["only", "first", "last"] = "only"
 
 
 @dataclass(frozen=True, slots=True)
