@@ -2,5 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.api import Run, judge, judge_async
+
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = ["Run", "__version__", "judge", "judge_async"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public names on first use, so that ``import evenhand`` costs next to nothing."""
+    if name in ("Run", "judge", "judge_async"):
+        from evenhand import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from dataclasses import fields as fields_of
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -202,3 +203,112 @@ class Verdict:
     def consistent(self) -> bool:
         """No rule of severity "violation" is broken."""
         return all(v.severity != "violation" for v in self.violations)
+
+
+def outcome_to_plain(outcome: FieldOutcome) -> dict[str, Any]:
+    """Plain JSON data of one field's outcome; keys at their default are left out."""
+    plain: dict[str, Any] = {"value": outcome.value}
+    if outcome.failure is not None:
+        plain["failure"] = outcome.failure.value
+    if outcome.detail:
+        plain["detail"] = outcome.detail
+    if outcome.preset:
+        plain["preset"] = True
+    if outcome.distribution is not None:
+        plain["distribution"] = distribution_to_plain(outcome.distribution)
+    return plain
+
+
+def outcome_from_plain(plain: Mapping[str, Any]) -> FieldOutcome:
+    """The inverse of `outcome_to_plain`."""
+    failure = plain.get("failure")
+    spread = plain.get("distribution")
+    return FieldOutcome(
+        value=plain.get("value"),
+        failure=Failure(failure) if failure else None,
+        detail=plain.get("detail", ""),
+        preset=plain.get("preset", False),
+        distribution=distribution_from_plain(spread) if spread else None,
+    )
+
+
+def distribution_to_plain(spread: Distribution) -> dict[str, Any]:
+    """Plain JSON data; values stay typed because they are kept as pairs, not as keys."""
+    return {"p": [[value, p] for value, p in spread.probabilities.items()], "missing": spread.missing_mass}
+
+
+def distribution_from_plain(plain: Mapping[str, Any]) -> Distribution:
+    """The inverse of `distribution_to_plain`."""
+    return Distribution(dict(plain["p"]), plain["missing"])
+
+
+def verdict_to_plain(verdict: Verdict) -> dict[str, Any]:
+    """Plain JSON data of a verdict."""
+    return {
+        "status": verdict.status.value,
+        "fields": {name: outcome_to_plain(outcome) for name, outcome in verdict.fields.items()},
+        "violations": [[v.rule, v.severity, v.message] for v in verdict.violations],
+        "not_checked": list(verdict.not_checked),
+        "failure": verdict.failure,
+        "detail": verdict.detail,
+        "calls": verdict.calls,
+        "repaired": verdict.repaired,
+        "re_asked": verdict.re_asked,
+        "model": verdict.model,
+        "usage": asdict(verdict.usage),
+        "reply_digests": list(verdict.reply_digests),
+    }
+
+
+def verdict_from_plain(plain: Mapping[str, Any]) -> Verdict:
+    """The inverse of `verdict_to_plain`."""
+    rest = {key: plain[key] for key in ("failure", "detail", "calls", "repaired", "re_asked", "model")}
+    return Verdict(
+        status=Status(plain["status"]),
+        fields={name: outcome_from_plain(outcome) for name, outcome in plain["fields"].items()},
+        violations=tuple(Violation(*broken) for broken in plain["violations"]),
+        not_checked=tuple(plain["not_checked"]),
+        usage=Usage(**plain["usage"]),
+        reply_digests=tuple(plain["reply_digests"]),
+        **rest,
+    )
+
+
+def reply_to_plain(reply: Reply) -> dict[str, Any]:
+    """Plain JSON data of a reply, so that it can be read again without a call."""
+    plain: dict[str, Any] = {
+        "text": reply.text,
+        "refusal": reply.refusal,
+        "reasoning": reply.reasoning,
+        "finish": reply.finish,
+        "model": reply.model,
+        "usage": asdict(reply.usage),
+    }
+    if reply.tool_calls:
+        plain["tool_calls"] = [[call.name, call.arguments] for call in reply.tool_calls]
+    if reply.distributions:
+        plain["distributions"] = {name: distribution_to_plain(d) for name, d in reply.distributions.items()}
+    return plain
+
+
+def reply_from_plain(plain: Mapping[str, Any]) -> Reply:
+    """The inverse of `reply_to_plain`."""
+    return Reply(
+        text=plain["text"],
+        tool_calls=tuple(ToolCall(name, arguments) for name, arguments in plain.get("tool_calls", ())),
+        refusal=plain["refusal"],
+        reasoning=plain["reasoning"],
+        finish=plain["finish"],
+        model=plain["model"],
+        usage=Usage(**plain["usage"]),
+        distributions={n: distribution_from_plain(d) for n, d in plain.get("distributions", {}).items()},
+    )
+
+
+def add_usage(a: Usage, b: Usage) -> Usage:
+    """Sum of two usages; what only one of them reports is kept."""
+
+    def plus(x: float | None, y: float | None) -> Any:
+        return x if y is None else y if x is None else x + y
+
+    return Usage(*(plus(getattr(a, f.name), getattr(b, f.name)) for f in fields_of(Usage)))

@@ -1,0 +1,42 @@
+# The two commands a user needs: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+JUDGE := $(BIN)/evenhand judge
+RUNS := runs/demo
+
+.PHONY: setup test demo lint bench lock clean
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest
+
+demo: setup
+	$(BIN)/evenhand model get qwen2.5-coder-1.5b
+	$(JUDGE) examples/doc-qa.jsonl --rubric doc-qa --judge local --no-reason --fresh --out $(RUNS)/doc-qa
+	$(JUDGE) examples/hhh.jsonl --rubric hhh --judge local --no-reason --fresh --out $(RUNS)/hhh
+	$(JUDGE) examples/critic.jsonl --rubric alignmm-critic --judge local --no-reason --fresh --out $(RUNS)/critic
+
+bench: setup
+	$(BIN)/python benchmarks/run.py
+
+lock: setup
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra frames --extra local --group dev --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,150 @@
+"""Judging from Python: one call in, a run out."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand import facts
+from evenhand.backend import BackendSettings
+from evenhand.errors import InputError
+from evenhand.judge import parse_judge
+from evenhand.manifest import stored_rubric, with_weights
+from evenhand.rubric.load import load_rubric
+from evenhand.rubric.model import Rubric
+from evenhand.rules import check_expression
+from evenhand.run import Progress, RunSpec, run
+from evenhand.runners.local import Stop
+from evenhand.store import Store
+from evenhand.table import verdict_rows
+from evenhand.verdict import Verdict
+
+
+class Run:
+    """A judged run: a folder with its verdicts, opened anew for each question.
+
+    Attributes:
+        folder: The run folder.
+        interrupted: The call that made this object was stopped before all was asked.
+    """
+
+    def __init__(self, folder: str | Path, *, interrupted: bool = False) -> None:
+        self.folder = Path(folder)
+        self.interrupted = interrupted
+        with Store.open(self.folder) as store:
+            self.rubric: Rubric = stored_rubric(store.manifest)
+
+    def summary(self, *, value: facts.ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
+        """The figures of the run; see `evenhand.facts.summary`."""
+        with Store.open(self.folder) as store:
+            return facts.summary(store, self.rubric, value=value, by=by)
+
+    def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
+        """One flat row per input row, in input order; per trial when ``long``."""
+        with Store.open(self.folder) as store:
+            yield from verdict_rows(store, self.rubric, value=value, long=long)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """All verdicts, in input order."""
+        with Store.open(self.folder) as store:
+            for _, verdicts in store.verdicts():
+                yield from verdicts.values()
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+
+def open_rubric(
+    rubric: str | Path | Rubric,
+    *,
+    variant: Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Rubric:
+    """A rubric by built-in name or file, with options and weights applied, its rules checked."""
+    if not isinstance(rubric, Rubric):
+        rubric = load_rubric(rubric, options=variant or {}, check_expression=check_expression)
+    return with_weights(rubric, weights) if weights else rubric
+
+
+def make_spec(
+    items: Any,
+    rubric: str | Path | Rubric = "doc-qa",
+    judge: str = "local",
+    *,
+    out: str | Path | None = None,
+    map: Mapping[str, str] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
+    reason: bool = True,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    base_url: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    **options: Any,
+) -> RunSpec:
+    """A run's specification from the same keywords as the command line's options."""
+    if timeout <= 0:
+        raise InputError(f"timeout must be above 0 seconds, not {timeout}")
+    settings = {"temperature": temperature, "max_tokens": max_tokens}
+    return RunSpec(
+        source=str(items) if isinstance(items, Path) else items,
+        rubric=open_rubric(rubric, variant=variant, weights=weights),
+        judge=parse_judge(judge, {k: v for k, v in settings.items() if v is not None}),
+        folder=Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="evenhand-")) / "run",
+        mapping=map or {},
+        short=not reason,
+        backend=BackendSettings(base_url=base_url, headers=headers or {}, timeout_s=timeout),
+        **options,
+    )
+
+
+async def judge_async(
+    items: Any,
+    rubric: str | Path | Rubric = "doc-qa",
+    judge: str = "local",
+    *,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+    **options: Any,
+) -> Run:
+    """Judge items; the async twin of `judge`, with the same arguments."""
+    outcome = await run(make_spec(items, rubric, judge, **options), progress=progress, stop=stop)
+    return Run(outcome.folder, interrupted=outcome.interrupted)
+
+
+def judge(
+    items: Any,
+    rubric: str | Path | Rubric = "doc-qa",
+    judge: str = "local",
+    **options: Any,
+) -> Run:
+    """Judge items and wait for all verdicts; works inside a running event loop too.
+
+    Args:
+        items: A path, a data frame, or an iterable of rows (mappings).
+        rubric: A built-in name, a rubric file, or a `Rubric`.
+        judge: A judge spec, as in ``openai:MODEL``, ``local``, ``replay:FILE``, ``fake``.
+        **options: As on the command line: out, map, variant, weights, reason, limit, sample, seed, skip_bad,
+            repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, retry, fresh,
+            store_texts, format. Without ``out`` the run lives in a temporary folder.
+
+    Returns:
+        The run, with its verdicts stored.
+
+    Raises:
+        InputError: bad rows, rubric or options; nothing was sent.
+        BackendError: the judge can't be reached or refuses us.
+        RunError: ``out`` holds another run or is in use.
+    """
+    asking = judge_async(items, rubric, judge, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(asking)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, asking).result()

@@ -1,0 +1,175 @@
+"""``evenhand judge`` and ``evenhand render``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evenhand.cli import options
+
+if TYPE_CHECKING:
+    from evenhand.run import RunSpec
+
+LOW_COVERAGE = 5
+INTERRUPTED = 130
+
+
+@click.command("judge")
+@click.argument("data")
+@options.rubric_options
+@click.option(
+    "--judge",
+    "judge_spec",
+    default="local",
+    show_default=True,
+    metavar="J",
+    help="local[:MODEL], openai:MODEL, replay:FILE, fake[:SCRIPT].",
+)
+@click.option("--out", metavar="RUN", help="Run folder  [default: runs/DATA-RUBRIC-JUDGE]")
+@options.data_options
+@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True, help="How often each item is judged.")
+@click.option(
+    "--orders",
+    type=click.Choice(["both", "ab", "ba"]),
+    default="both",
+    show_default=True,
+    help="Presentation orders of a pair.",
+)
+@click.option("--concurrency", default="auto", show_default=True, metavar="auto|N", help="Trials in flight.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S", help="Seconds for one request.")
+@click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server.")
+@click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored.")
+@click.option("--temperature", type=float, default=0.0, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Most tokens a reply may have.")
+@click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only.")
+@click.option("--retry", is_flag=True, help="Ask again what was refused or could not be read.")
+@click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
+@click.option(
+    "--coverage", type=click.FloatRange(0, 1), metavar="X", help="Exit with 5 under this share of rows scored."
+)
+@click.option("--dry-run", is_flag=True, help="One prompt, the number of calls and tokens; sends nothing.")
+@click.option("--no-store-texts", is_flag=True, help="Keep no item texts in the run.")
+@options.value_option
+@options.json_option
+def judge_command(data: str, judge_spec: str, out: str | None, **given: Any) -> int:
+    """Score or compare every item of DATA; run the same command again to resume.
+
+    DATA is a .jsonl, .json, .csv, .tsv or .parquet file, or - for JSON lines on stdin.
+
+    Example: evenhand judge examples/doc-qa.jsonl --rubric doc-qa --judge local --no-reason
+    """
+    spec = _spec(data, judge_spec, out or _default_folder(data, given["rubric"], judge_spec), given)
+    if given["dry_run"]:
+        return _dry_run(spec)
+    return _judge(spec, given)
+
+
+def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
+    from rich.console import Console
+
+    from evenhand.api import Run
+    from evenhand.cli.run_cmds import print_run
+    from evenhand.report.progress import Bar
+    from evenhand.run import run
+
+    notes = Console(stderr=True)
+    bar = Bar(notes)
+    try:
+        outcome = asyncio.run(run(spec, progress=bar))
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    finally:
+        bar.stop()
+    notes.print(f"run: {spec.folder}", highlight=False, markup=False, soft_wrap=True)
+    facts = Run(outcome.folder).summary(value=given["value"])
+    print_run(facts, as_json=given["as_json"])
+    if outcome.interrupted:
+        notes.print("interrupted; what was in flight is stored; run the same command again to go on")
+        return INTERRUPTED
+    bar_set = given["coverage"]
+    if bar_set is not None and (facts["coverage"] or 0.0) < bar_set:
+        notes.print(f"coverage {facts['coverage'] or 0.0:.1%} is under the declared {bar_set:.1%}")
+        return LOW_COVERAGE
+    return 0
+
+
+def _dry_run(spec: RunSpec) -> int:
+    """Check the whole input and show the first prompt; the judge is opened but nothing is sent."""
+    from evenhand.estimate import estimate
+
+    told = estimate(spec)
+    click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+    return 0
+
+
+@click.command("render")
+@click.argument("data")
+@options.rubric_options
+@options.data_options
+@click.option(
+    "--form",
+    type=click.Choice(["schema", "tool", "json", "text", "lines"]),
+    help="Output form  [default: the rubric's first]",
+)
+@click.option("--order", type=click.Choice(["ab", "ba"]), default="ab", help="Presentation order of a pair.")
+@click.option("--no-reason", is_flag=True, help="The short form.")
+def render_command(data: str, form: str | None, order: str, **given: Any) -> int:
+    """Print the exact messages a judge would get for each item, as JSON lines.
+
+    Example: evenhand render examples/doc-qa.jsonl --rubric doc-qa --limit 1
+    """
+    from evenhand.estimate import rendered
+
+    spec = _spec(data, "fake", None, {**given, "orders": order})
+    for line in rendered(spec, form):
+        click.echo(json.dumps(line, ensure_ascii=False))
+    return 0
+
+
+def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunSpec:
+    from evenhand.api import make_spec
+
+    passed = ("limit", "sample", "seed", "skip_bad", "format", "repeats", "orders", "retry", "fresh")
+    same = ("timeout", "base_url", "temperature", "max_tokens")
+    return make_spec(
+        data,
+        given["rubric"],
+        judge,
+        out=out,
+        map=options.pairs(given["mapping"], "--map"),
+        variant=options.variant(given["variant"]),
+        weights=options.weights(given["weights"]),
+        reason=not given["no_reason"],
+        headers=_headers(given.get("header", ())),
+        concurrency=_concurrency(given.get("concurrency", "auto")),
+        store_texts=not given.get("no_store_texts", False),
+        **{name: given[name] for name in (*passed, *same) if name in given},
+    )
+
+
+def _headers(texts: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter("a header is written NAME=VALUE", param_hint="--header")
+        found[name] = value
+    return found
+
+
+def _concurrency(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is neither auto nor a number above 0", param_hint="--concurrency")
+    return int(text)
+
+
+def _default_folder(data: str, rubric: str, judge: str) -> str:
+    parts = (Path(data).stem if data != "-" else "stdin", Path(rubric).stem, judge)
+    return str(Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts))

@@ -1,0 +1,88 @@
+"""The command ``evenhand``: finds the command asked for, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from evenhand import __version__
+from evenhand.errors import EvenhandError
+
+INTERRUPTED = 130
+_COMMANDS = {
+    "judge": ("judge_cmd:judge_command", "Score or compare every item of a file; run again to resume."),
+    "show": ("run_cmds:show", "A run's figures, or everything about one item."),
+    "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),
+    "rescore": ("run_cmds:rescore_command", "Read a run's stored replies again; never calls."),
+    "render": ("judge_cmd:render_command", "The exact messages a judge would get."),
+    "read": ("read_cmd:read_command", "Read raw replies, without a model."),
+    "rubric": ("rubric_cmds:rubric_group", "New, list, show, lint and schema of rubrics."),
+    "model": ("model_cmds:model_group", "Weights of local judges."),
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command's module only when that command is used, so that ``--help`` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="evenhand")
+def cli() -> None:
+    """Judge model answers with language models, and hold the judge to account.
+
+    Example: evenhand judge examples/doc-qa.jsonl --rubric doc-qa --judge local
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns:
+        The exit code; the README lists them.
+    """
+    try:
+        result: Any = cli.main(arguments, prog_name="evenhand", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except EvenhandError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is silent
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        click.echo(f"\nThis is a defect of evenhand {__version__}: please report it with the lines above.", err=True)
+        return 1
+    return result if isinstance(result, int) else 0

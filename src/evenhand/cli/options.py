@@ -1,0 +1,86 @@
+"""How options are written on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """``NAME=VALUE`` texts, several in one joined by commas, as a dict.
+
+    Raises:
+        click.BadParameter: a piece without "=", or a name given twice.
+    """
+    found: dict[str, str] = {}
+    for piece in (piece for text in texts for piece in text.split(",")):
+        name, equals, value = piece.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{piece!r} is not NAME=VALUE", param_hint=option)
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()!r} is given twice", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def variant(texts: Iterable[str]) -> dict[str, Any]:
+    """``--variant``: option values of a rubric; true and false are switches."""
+    words = {"true": True, "false": False}
+    return {name: words.get(value.lower(), value) for name, value in pairs(texts, "--variant").items()}
+
+
+def weights(text: str | None) -> dict[str, float] | None:
+    """``--weights``: criterion weights.
+
+    Raises:
+        click.BadParameter: a weight that is not a number.
+    """
+    if text is None:
+        return None
+    try:
+        return {name: float(value) for name, value in pairs([text], "--weights").items()}
+    except ValueError as error:
+        raise click.BadParameter(f"a weight is a number ({error})", param_hint="--weights") from None
+
+
+def rubric_options(command: F) -> F:
+    """``--rubric``, ``--variant`` and ``--weights``."""
+    for option in (
+        click.option("--weights", metavar="NAME=W,...", help="Weights of the composite; must sum to 1."),
+        click.option("--variant", multiple=True, metavar="NAME=VALUE,...", help="The rubric's own options."),
+        click.option("--rubric", default="doc-qa", show_default=True, metavar="R", help="Built-in name or file."),
+    ):
+        command = option(command)
+    return command
+
+
+def data_options(command: F) -> F:
+    """Which rows of the input are read, and how."""
+    for option in (
+        click.option("--skip-bad", is_flag=True, help="Leave bad rows out and count them, instead of stopping."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of --sample."),
+        click.option("--sample", type=click.IntRange(1), metavar="N", help="A random sample of N rows."),
+        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N rows."),
+        click.option("--format", metavar="NAME", help="Input format, where the file name doesn't tell."),
+        click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN", help="Read a field from a column."),
+    ):
+        command = option(command)
+    return command
+
+
+def value_option(command: F) -> F:
+    """``--value stated|expected``."""
+    return click.option(
+        "--value",
+        type=click.Choice(["stated", "expected"]),
+        default="stated",
+        show_default=True,
+        help="The value the judge gave, or its probability-weighted mean.",
+    )(command)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,0 +1,109 @@
+"""``evenhand show``, ``export`` and ``rescore``: commands about a stored run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evenhand.cli import options
+
+
+@click.command()
+@click.argument("run")
+@click.option("--by", metavar="COLUMN", help="Break the figures down by a column of the input.")
+@click.option("--item", "item_id", metavar="ID", help="Everything about one item: prompt, replies, verdict.")
+@options.value_option
+@options.json_option
+def show(run: str, by: str | None, item_id: str | None, value: str, as_json: bool) -> int:
+    """A run's figures with intervals and coverage, or everything about one item.
+
+    Example: evenhand show runs/doc-qa --by system
+    """
+    from evenhand.api import Run
+
+    if item_id is not None:
+        _show_item(run, item_id, as_json=as_json)
+    else:
+        print_run(Run(run).summary(value=value, by=by), as_json=as_json)  # type: ignore[arg-type]
+    return 0
+
+
+def print_run(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a run's figures to stdout."""
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from evenhand.report.terminal import print_summary
+
+    print_summary(facts, Console(highlight=False))
+
+
+def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
+    from evenhand.inspection import inspect_item
+
+    told = inspect_item(Path(run), item_id)
+    if as_json:
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    for trial in told["trials"]:
+        order = f" order {trial['order']}" if trial["order"] else ""
+        click.echo(f"=== item {item_id}{order} repeat {trial['repeat']}: {trial['verdict']['status']}")
+        for message in trial["prompt"]:
+            click.echo(f"--- {message['role']}\n{message['content']}")
+        for reply in trial["replies"]:
+            click.echo(
+                f"--- reply {reply['attempt']} ({reply['form']})\n{json.dumps(reply['reply'], ensure_ascii=False)}"
+            )
+        click.echo(f"--- verdict\n{json.dumps(trial['verdict'], ensure_ascii=False, indent=2)}")
+
+
+@click.command()
+@click.argument("run")
+@click.option(
+    "--to", "target", required=True, metavar="FILE", help="A .jsonl, .csv, .tsv or .parquet file, or - for JSON lines."
+)
+@click.option("--long", is_flag=True, help="One row per trial instead of one per input row.")
+@options.value_option
+def export(run: str, target: str, long: bool, value: str) -> int:
+    """Write one row per input row, in input order, with its verdict beside it.
+
+    Example: evenhand export runs/doc-qa --to verdicts.csv
+    """
+    from evenhand.api import Run
+    from evenhand.export import write_rows
+
+    count = write_rows(Run(run).rows(value=value, long=long), target)  # type: ignore[arg-type]
+    click.echo(f"{count} rows written to {target}", err=True)
+    return 0
+
+
+@click.command("rescore")
+@click.argument("run")
+@click.option("--weights", metavar="NAME=W,...", help="New weights of the composite.")
+@click.option("--rubric", metavar="R", help="A rubric with other rules, weights or reading; same prompt.")
+@options.json_option
+def rescore_command(run: str, weights: str | None, rubric: str | None, as_json: bool) -> int:
+    """Read a run's stored replies again under new weights or rules; never calls.
+
+    Example: evenhand rescore runs/doc-qa --weights correctness=0.8,comprehensiveness=0.1,readability=0.1
+    """
+    from evenhand.api import Run, open_rubric
+    from evenhand.manifest import stored_rubric, with_weights
+    from evenhand.rescore import rescore
+    from evenhand.store import Store
+
+    with Store.open(Path(run), write=True) as store:
+        manifest = store.manifest
+        options_kept = manifest["rubric"]["options"]
+        wanted = open_rubric(rubric, variant=options_kept) if rubric else stored_rubric(manifest)
+        chosen = options.weights(weights)
+        counts = rescore(store, with_weights(wanted, chosen) if chosen else wanted)
+    click.echo(f"{counts['verdicts']} verdicts read again, {counts['changed']} changed", err=True)
+    print_run(Run(run).summary(), as_json=as_json)
+    return 0

@@ -1,0 +1,81 @@
+"""What a run would send, without sending it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evenhand.judge import Asker
+from evenhand.rubric.model import Form
+from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
+
+_BYTES_A_TOKEN = 4
+_SAMPLED = 200
+
+
+def estimate(spec: RunSpec) -> dict[str, Any]:
+    """One rendered prompt, the number of calls and a rough number of prompt tokens, as plain data.
+
+    The whole input is checked as for a real run. Tokens are prompt bytes / 4, from the first 200 trials.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        backend = spec.judge.open(spec.backend)
+        dry = replace(spec, folder=Path(folder) / "run", fresh=False)
+        with open_run(dry, backend) as store:
+            take_in(dry, store)
+            asker = make_asker(dry, store, backend)
+            total, _ = count(dry, store)
+            seen = asked = size = 0
+            example: Any = None
+            for trial in pending(dry, store):
+                if seen == _SAMPLED:
+                    break
+                seen += 1
+                question = asker.question(trial)
+                if not question.fields:
+                    continue
+                request = asker.request(trial, question, asker.form.first)
+                asked += 1
+                size += sum(len(str(message["content"]).encode("utf-8", "replace")) for message in request.messages)
+                example = example or {"item": trial.item.id, "messages": list(request.messages)}
+            rows, bad = store.count_rows()
+    calls = round(total * asked / seen) if seen else 0
+    return {
+        "rows": rows,
+        "bad_rows": bad,
+        "trials": total,
+        "calls": calls,
+        "calls_at_most": 2 * calls,
+        "prompt_tokens": round(size / asked / _BYTES_A_TOKEN * calls) if asked else 0,
+        "tokens_by": f"bytes / {_BYTES_A_TOKEN}, from {asked} prompts",
+        "form": asker.form.first,
+        "prompt": example,
+    }
+
+
+def rendered(spec: RunSpec, form: Form | None) -> Iterator[dict[str, Any]]:
+    """The messages of every item, in input order, with its schema or tool where the form has one."""
+    with tempfile.TemporaryDirectory() as folder:
+        backend = spec.judge.open(spec.backend)
+        dry = replace(spec, folder=Path(folder) / "run")
+        with open_run(dry, backend) as store:
+            take_in(dry, store)
+            asker = make_asker(dry, store, backend)
+            for trial in pending(dry, store):
+                yield _line(asker, trial, form)
+
+
+def _line(asker: Asker, trial: Any, form: Form | None) -> dict[str, Any]:
+    question = asker.question(trial)
+    if not question.fields:
+        return {"id": trial.item.id, "messages": [], "set_in_code": dict(question.fixed)}
+    request = asker.request(trial, question, form or asker.form.first)
+    line = {"id": trial.item.id, "form": request.form, "messages": list(request.messages)}
+    if request.schema is not None:
+        line["schema"] = request.schema
+    if request.function is not None:
+        line["function"] = request.function
+    return line

@@ -1,0 +1,259 @@
+"""Every number of a run, with its n, what is missing and why. No layout; reports print what stands here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from evenhand.rubric.model import OutputField, Rubric
+from evenhand.stats.means import ClusteredMean, Estimate
+from evenhand.store import Store, StoredRow
+from evenhand.trial import TrialKey
+from evenhand.verdict import FieldOutcome, Status, Verdict
+
+ValueKind = Literal["stated", "expected"]
+NOT_VALIDATED = "not validated"
+
+
+def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
+    """The figures of a run as plain JSON data.
+
+    Args:
+        store: An open run.
+        rubric: The run's rubric.
+        value: "stated" takes the value the judge gave, "expected" the probability-weighted one.
+        by: A column to break the figures down by; each of its values gets the same figures under "by".
+
+    Returns:
+        planned, scored, coverage, failures, violations, criteria, composite, judge, cost_usd and more, as
+        the command-line page describes; coverage is scored rows over input rows, None without rows.
+    """
+    manifest = store.manifest
+    whole = _Tally(rubric, manifest, value)
+    slices: dict[str, _Tally] = {}
+    for row, verdicts in store.verdicts():
+        whole.add(row, verdicts)
+        if by is not None:
+            slices.setdefault(_slice(row, by), _Tally(rubric, manifest, value)).add(row, verdicts)
+    facts = whole.facts()
+    facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
+    facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
+    if by is not None:
+        facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}
+    return facts
+
+
+def _slice(row: StoredRow, by: str) -> str:
+    source: Mapping[str, Any] = {**row.raw, **row.item.fields} if row.item else row.raw
+    found = source.get(by)
+    return "(none)" if found is None else str(found)
+
+
+class _Tally:
+    """Counts and means of some rows, fed row by row."""
+
+    def __init__(self, rubric: Rubric, manifest: Mapping[str, Any], value: ValueKind) -> None:
+        self._rubric = rubric
+        self._value = value
+        self._orders = tuple(manifest["orders"])
+        self._repeats = manifest["repeats"]
+        self._weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+        self._asked = {name for name in manifest["asked"]}
+        self.models: set[str] = set()
+        self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
+        self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
+        self._failures: Counter[str] = Counter()
+        self._violations: Counter[str] = Counter()
+        self._not_checked: Counter[str] = Counter()
+        self._preference: Counter[str] = Counter()
+        self._means: dict[str, ClusteredMean] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._field_failures: dict[str, Counter[str]] = {}
+        self._preset: Counter[str] = Counter()
+        self._composite = ClusteredMean()
+        self._cost: float | None = 0.0
+        self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
+
+    def add(self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict]) -> None:
+        """Take one input row and its verdicts."""
+        self._rows += 1
+        self._planned += self._repeats
+        if row.item is None:
+            self._bad += 1
+            self._failures["bad_row"] += self._repeats
+            return
+        units = list(self._units(row.item.id, verdicts))
+        for unit in units:
+            self._add_unit(unit)
+        self._rows_scored += all(_scored(unit) for unit in units)
+        for verdict in verdicts.values():
+            self._add_verdict(verdict)
+        self._add_values([unit for unit in units if unit])
+
+    def _units(self, item_id: str, verdicts: Mapping[TrialKey, Verdict]) -> Iterator[list[Verdict | None]]:
+        """One unit a repeat; both orders of a pair are one unit."""
+        for repeat in range(self._repeats):
+            yield [verdicts.get(TrialKey(item_id, order, repeat)) for order in self._orders]
+
+    def _add_unit(self, unit: list[Verdict | None]) -> None:
+        if _scored(unit):
+            self._scored += 1
+            self._add_preference([v for v in unit if v is not None])
+            return
+        worst = next(v for v in unit if v is None or v.status is not Status.SCORED)
+        self._failures["not_asked" if worst is None else worst.failure or worst.status.value] += 1
+
+    def _add_preference(self, unit: list[Verdict]) -> None:
+        name = self._rubric.preference
+        if name is None:
+            return
+        sides = _sides(unit, name, self._value)
+        if len(set(sides)) > 1:
+            self._flips += 1
+        else:
+            self._preference[str(sides[0])] += 1
+
+    def _add_verdict(self, verdict: Verdict) -> None:
+        self._in_code += verdict.calls == 0 and verdict.status is Status.SCORED
+        self._re_asked += verdict.re_asked
+        self._repaired += verdict.repaired
+        self._inconsistent += not verdict.consistent
+        self._calls += verdict.calls
+        self._violations.update(v.rule for v in verdict.violations)
+        self._not_checked.update(verdict.not_checked)
+        if verdict.model:
+            self.models.add(verdict.model)
+        usage = verdict.usage
+        self._tokens["prompt"] += usage.prompt_tokens or 0
+        self._tokens["completion"] += usage.completion_tokens or 0
+        self._tokens["cached"] += usage.cached_tokens or 0
+        if verdict.calls and self._cost is not None:
+            self._cost = None if usage.cost_usd is None else self._cost + usage.cost_usd
+
+    def _add_values(self, units: list[list[Verdict | None]]) -> None:
+        """Values of one item: its repeats and orders are one cluster."""
+        verdicts = [v for unit in units for v in unit if v is not None]
+        for field in self._rubric.output.fields:
+            if field.scale is None or field.name not in self._asked:
+                continue
+            outcomes = [v.fields[field.name] for v in verdicts if field.name in v.fields]
+            self._add_field(field, outcomes)
+        if self._weights:
+            totals = [_composite(v, self._weights, self._value) for v in verdicts]
+            self._composite.add([t for t in totals if t is not None])
+
+    def _add_field(self, field: OutputField, outcomes: list[FieldOutcome]) -> None:
+        assert field.scale is not None
+        failed = self._field_failures.setdefault(field.name, Counter())
+        failed.update(o.failure.value for o in outcomes if o.failure is not None)
+        self._preset[field.name] += sum(o.preset for o in outcomes)
+        values = [pick(o, self._value) for o in outcomes]
+        if field.scale.numeric:
+            mean = self._means.setdefault(
+                field.name, ClusteredMean(low=float(field.scale.bottom), high=float(field.scale.top))
+            )
+            mean.add([float(v) for v in values if isinstance(v, int | float)])
+        else:
+            counts = self._counts.setdefault(field.name, Counter())
+            counts.update(str(v) for v in values if v is not None)
+
+    def facts(self) -> dict[str, Any]:
+        """All figures so far, as plain data."""
+        criteria = {c.name for c in self._rubric.criteria}
+        fields = {f.name: self._field_facts(f.name) for f in self._rubric.output.fields if f.name in self._preset}
+        facts: dict[str, Any] = {
+            "planned": self._planned,
+            "scored": self._scored,
+            "rows": self._rows,
+            "rows_scored": self._rows_scored,
+            "bad_rows": self._bad,
+            "coverage": self._rows_scored / self._rows if self._rows else None,
+            "failures": dict(self._failures),
+            "violations": dict(self._violations),
+            "not_checked": dict(self._not_checked),
+            "criteria": {name: fact for name, fact in fields.items() if name in criteria},
+            "fields": {name: fact for name, fact in fields.items() if name not in criteria},
+            "composite": _estimate(self._composite.estimate()) if self._weights else None,
+            "value": self._value,
+            "set_in_code": self._in_code,
+            "re_asked": self._re_asked,
+            "repaired": self._repaired,
+            "inconsistent": self._inconsistent,
+            "calls": self._calls,
+            "tokens": dict(self._tokens),
+            "cost_usd": self._cost,
+        }
+        if self._rubric.preference is not None:
+            facts["preference"] = {side: self._preference[side] for side in self._sides_of_scale()}
+            if len(self._orders) > 1:
+                facts["flips"] = self._flips
+        return facts
+
+    def _field_facts(self, name: str) -> dict[str, Any]:
+        if name in self._means:
+            facts = _estimate(self._means[name].estimate())
+        else:
+            counts = self._counts.get(name, Counter())
+            facts = {"counts": dict(counts), "n": counts.total()}
+        facts["set_in_code"] = self._preset[name]
+        facts["failures"] = dict(self._field_failures[name])
+        return facts
+
+    def _sides_of_scale(self) -> list[str]:
+        field = self._rubric.output.field(self._rubric.preference or "")
+        return [str(v) for v in field.scale.values or ()] if field and field.scale else []
+
+
+def pick(outcome: FieldOutcome, value: ValueKind) -> Any:
+    """The stated value, or the expected one where the judge gave probabilities (labels: the likeliest)."""
+    if value == "stated" or outcome.preset:
+        return outcome.value
+    spread = outcome.distribution
+    if spread is None:
+        return None
+    return (
+        spread.expected
+        if spread.expected is not None
+        else max(spread.probabilities, key=spread.probabilities.__getitem__)
+    )
+
+
+def _scored(unit: list[Verdict | None]) -> bool:
+    return bool(unit) and all(v is not None and v.status is Status.SCORED for v in unit)
+
+
+def _sides(unit: list[Verdict], name: str, value: ValueKind) -> list[Any]:
+    """The preferred side in each order; with expected values one side, from both orders' mean probabilities."""
+    if value == "stated":
+        return [verdict.value(name) for verdict in unit]
+    total: Counter[Any] = Counter()
+    for verdict in unit:
+        outcome = verdict.fields[name]
+        total.update(outcome.distribution.probabilities if outcome.distribution else {outcome.value: 1.0})
+    return [max(total, key=total.__getitem__)]
+
+
+def composite(verdict: Verdict, rubric: Rubric, value: ValueKind = "stated") -> float | None:
+    """Weighted mean of a verdict's criteria; None when the rubric has no weights or any criterion is missing."""
+    weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+    return _composite(verdict, weights, value) if weights else None
+
+
+def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind) -> float | None:
+    total = 0.0
+    for name, weight in weights.items():
+        outcome = verdict.fields.get(name)
+        picked = pick(outcome, value) if outcome is not None else None
+        if not isinstance(picked, int | float):
+            return None
+        total += weight * picked
+    return total
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    interval = None if estimate.low is None else [estimate.low, estimate.high]
+    facts: dict[str, Any] = {"mean": estimate.value, "ci": interval, "n": estimate.n, "items": estimate.clusters}
+    if estimate.note:
+        facts["note"] = estimate.note
+    return facts

@@ -1,0 +1,134 @@
+"""Which output form an endpoint really offers: tried on the first real request, proved by its reply, remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import platformdirs
+
+from evenhand._canon import digest
+from evenhand.backend import Backend
+from evenhand.errors import FinalBackendError, UnsupportedFeatureError
+from evenhand.rubric.model import Form, Rubric
+from evenhand.verdict import Reply
+
+Send = Callable[[Form], Awaitable[Reply]]
+
+
+class FormChoice:
+    """The output form in use for one backend and rubric.
+
+    Args:
+        backend: Where requests go.
+        rubric: Names the forms it accepts, best first.
+        known: The form a stored run already uses, if any.
+    """
+
+    def __init__(self, backend: Backend, rubric: Rubric, *, known: Form | None = None) -> None:
+        self._candidates = [form for form in rubric.output.forms if form in backend.forms]
+        if not self._candidates:
+            raise FinalBackendError(
+                f"judge {backend.name}:{backend.model} offers none of the rubric's output forms",
+                hint=f"rubric {rubric.name} accepts {', '.join(rubric.output.forms)}",
+            )
+        self._function = rubric.output.function
+        self._names = {field.name for field in rubric.output.fields}
+        self._memory = digest([dict(backend.identity), list(self._candidates)])
+        self._lock = asyncio.Lock()
+        self._refused: set[Form] = set()
+        remembered = known or _recall().get(self._memory)
+        self.form: Form | None = remembered if remembered in self._candidates else None
+        if backend.deterministic:
+            self.form = self._candidates[0]
+
+    @property
+    def first(self) -> Form:
+        """The form in use, or the one that would be tried first."""
+        return self.form or self._candidates[0]
+
+    async def send(self, send: Send) -> tuple[Form, Reply]:
+        """Send in the chosen form; the first calls find out which one that is, one at a time."""
+        while self.form is not None:
+            form = self.form
+            try:
+                return form, await send(form)
+            except UnsupportedFeatureError:
+                self._refuse(form)
+        async with self._lock:
+            if self.form is None:
+                return await self._try_all(send)
+        return await self.send(send)
+
+    async def _try_all(self, send: Send) -> tuple[Form, Reply]:
+        last: tuple[Form, Reply] | None = None
+        refusal: UnsupportedFeatureError | None = None
+        for form in self._remaining():
+            try:
+                reply = await send(form)
+            except UnsupportedFeatureError as error:
+                refusal = error
+                self._refused.add(form)
+                continue
+            last = form, reply
+            if proves(form, reply, function=self._function, names=self._names):
+                self.form = form
+                _remember(self._memory, form)
+                return last
+            if reply.refusal:
+                return last  # says nothing about the form; the next trial will tell
+        if last is None:
+            raise FinalBackendError("the endpoint refuses every output form the rubric accepts") from refusal
+        return last
+
+    def _remaining(self) -> Sequence[Form]:
+        return [form for form in self._candidates if form not in self._refused]
+
+    def _refuse(self, form: Form) -> None:
+        self._refused.add(form)
+        if self.form == form:
+            self.form = None
+            _remember(self._memory, None)
+
+
+def proves(form: Form, reply: Reply, *, function: str, names: set[str]) -> bool:
+    """Whether a reply shows that the endpoint honoured the form it was asked for."""
+    if form == "tool":
+        return any(call.name == function for call in reply.tool_calls)
+    if form in ("schema", "json"):
+        try:
+            value = json.loads(reply.text or "")
+        except ValueError:
+            return False
+        return isinstance(value, dict) and bool(names & set(value))
+    return bool(reply.text)
+
+
+def _file() -> Path:
+    folder = os.environ.get("EVENHAND_STATE") or platformdirs.user_state_dir("evenhand")
+    return Path(folder) / "forms.json"
+
+
+def _recall() -> Mapping[str, Form]:
+    try:
+        return dict(json.loads(_file().read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # a convenience only: what is forgotten is found out again
+
+
+def _remember(key: str, form: Form | None) -> None:
+    known = dict(_recall())
+    if form is None:
+        known.pop(key, None)
+    else:
+        known[key] = form
+    try:
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        temporary = _file().with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(known), encoding="utf-8")
+        temporary.replace(_file())
+    except OSError:
+        return

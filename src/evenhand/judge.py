@@ -1,0 +1,227 @@
+"""The judge as data, and how one trial is asked: render, send, read, at most one re-ask, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evenhand.backend import Backend, BackendSettings, Request
+from evenhand.errors import AccessError, BackendError, InputError
+from evenhand.forms import FormChoice
+from evenhand.prompt import mark_for, re_ask, render
+from evenhand.registry import load
+from evenhand.rubric.model import Form, Rubric
+from evenhand.rubric.schema import reply_schema
+from evenhand.rules import compile_rubric
+from evenhand.settle import Question, better, complaints, question, settle
+from evenhand.trial import Trial, TrialKey
+from evenhand.verdict import Reply, Status, Verdict, add_usage
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A rater as data.
+
+    Attributes:
+        backend: Backend name, as in "openai".
+        model: Model name; "" for the backend's default.
+        settings: Sampling settings (temperature, max_tokens, seed, top_p).
+    """
+
+    backend: str
+    model: str = ""
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"temperature": 0.0})
+
+    @property
+    def spec(self) -> str:
+        """The judge as written on the command line."""
+        return f"{self.backend}:{self.model}" if self.model else self.backend
+
+    def open(self, settings: BackendSettings) -> Backend:
+        """Open the backend; nothing is sent yet."""
+        backend: Backend = load("backend", self.backend)(replace(settings, model=self.model))
+        return backend
+
+
+def parse_judge(spec: str, settings: Mapping[str, Any] | None = None) -> Judge:
+    """A judge from its spec, as in ``openai:gpt-x``, ``local``, ``replay:FILE``.
+
+    Raises:
+        InputError: no backend name before the colon.
+    """
+    backend, _, model = spec.partition(":")
+    if not backend:
+        raise InputError(f"judge {spec!r} names no backend", hint="as in openai:MODEL, local, replay:FILE or fake")
+    return Judge(backend, model) if settings is None else Judge(backend, model, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its reply, as kept in the store."""
+
+    attempt: int
+    digest: str
+    form: Form
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A trial's verdict and the exchanges it came from."""
+
+    key: TrialKey
+    verdict: Verdict
+    exchanges: tuple[Exchange, ...] = ()
+
+
+class Asker:
+    """Asks trials of one judge under one rubric.
+
+    Args:
+        rubric: The contract.
+        judge: The judge.
+        backend: Its open backend.
+        key: The run's secret, from which fence marks are made.
+        short: Ask in the short form: labels and numbers, no reasons.
+        may_re_ask: Whether a trial's one re-ask may be used.
+        form: Output form a stored run already uses.
+    """
+
+    def __init__(
+        self,
+        rubric: Rubric,
+        judge: Judge,
+        backend: Backend,
+        *,
+        key: bytes,
+        short: bool = False,
+        may_re_ask: bool = True,
+        form: Form | None = None,
+    ) -> None:
+        self.rubric = rubric
+        self.backend = backend
+        self.form = FormChoice(backend, rubric, known=form)
+        self._rules = compile_rubric(rubric)
+        self._settings = dict(judge.settings)
+        self._key = key
+        self._short = short
+        self._may_re_ask = may_re_ask
+
+    def question(self, trial: Trial) -> Question:
+        """What the trial asks."""
+        return question(self.rubric, self._rules, trial, short=self._short)
+
+    def request(self, trial: Trial, asked: Question, form: Form) -> Request:
+        """The first request of a trial in one output form."""
+        return first_request(
+            self.rubric, trial, asked, form, key=self._key, settings=self._settings, identity=self.backend.identity
+        )
+
+    async def ask(self, trial: Trial) -> Answer:
+        """Ask one trial.
+
+        A bad reply and a failed request are outcomes of the verdict.
+
+        Raises:
+            AccessError: the judge refuses us altogether.
+        """
+        asked = self.question(trial)
+        if not asked.fields:
+            return Answer(trial.key, settle(self.rubric, self._rules, trial.item.fields, asked, None))
+        sent: list[Exchange] = []
+        try:
+            form, reply = await self.form.send(lambda form: self._send(self.request(trial, asked, form), sent))
+        except AccessError:
+            raise
+        except BackendError as error:
+            return Answer(trial.key, _failed(error, sent), tuple(sent))
+        verdict = self._settle(trial, asked, reply)
+        wrong = complaints(self.rubric, self._rules, asked, verdict) if self._may_re_ask else []
+        if wrong:
+            verdict = await self._ask_again(trial, asked, form, reply, verdict, wrong, sent)
+        return Answer(trial.key, _totalled(verdict, sent), tuple(sent))
+
+    async def _ask_again(
+        self,
+        trial: Trial,
+        asked: Question,
+        form: Form,
+        reply: Reply,
+        verdict: Verdict,
+        wrong: list[str],
+        sent: list[Exchange],
+    ) -> Verdict:
+        first = self.request(trial, asked, form)
+        messages = re_ask(tuple(first.messages), reply_text(reply), wrong, self.rubric.language)
+        try:
+            second = await self._send(replace(first, messages=messages, attempt=1), sent)
+        except AccessError:
+            raise
+        except BackendError:
+            return replace(verdict, re_asked=True)
+        return better(verdict, self._settle(trial, asked, second))
+
+    async def _send(self, request: Request, sent: list[Exchange]) -> Reply:
+        reply = await self.backend.send(request)
+        sent.append(Exchange(request.attempt, request.digest, request.form, reply))
+        return reply
+
+    def _settle(self, trial: Trial, asked: Question, reply: Reply) -> Verdict:
+        return settle(self.rubric, self._rules, trial.item.fields, asked, reply)
+
+
+def first_request(
+    rubric: Rubric,
+    trial: Trial,
+    asked: Question,
+    form: Form,
+    *,
+    key: bytes,
+    settings: Mapping[str, Any],
+    identity: Mapping[str, Any],
+) -> Request:
+    """The first request of a trial; the same arguments always give the same request."""
+    mark = mark_for(key, trial.item.id, rubric.name)
+    prompt = render(rubric, asked.item, fields=asked.fields, form=form, mark=mark)
+    return Request(
+        messages=prompt.messages,
+        form=form,
+        schema=reply_schema(rubric, asked.fields) if form in ("schema", "tool") else None,
+        function=rubric.output.function if form == "tool" else None,
+        fields=asked.fields,
+        settings=settings,
+        judge=identity,
+        repeat=trial.key.repeat,
+        static_messages=prompt.static_messages,
+        item_id=trial.item.id,
+        order=trial.key.order,
+    )
+
+
+def reply_text(reply: Reply) -> str:
+    """What the judge said, as one text: its tool call's arguments, or its content."""
+    if reply.tool_calls:
+        arguments = reply.tool_calls[0].arguments
+        return arguments if isinstance(arguments, str) else str(dict(arguments))
+    return reply.text or ""
+
+
+def _failed(error: BackendError, sent: list[Exchange]) -> Verdict:
+    verdict = Verdict(Status.FAILED, failure=type(error).__name__, detail=error.message)
+    return _totalled(verdict, sent)
+
+
+def _totalled(verdict: Verdict, sent: list[Exchange]) -> Verdict:
+    """The verdict with what all its exchanges cost."""
+    usage = verdict.usage
+    for exchange in sent:
+        usage = add_usage(usage, exchange.reply.usage)
+    models = [exchange.reply.model for exchange in sent if exchange.reply.model]
+    return replace(
+        verdict,
+        calls=len(sent),
+        usage=usage,
+        model=models[-1] if models else None,
+        reply_digests=tuple(exchange.digest for exchange in sent),
+    )

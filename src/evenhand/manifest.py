@@ -1,0 +1,133 @@
+"""The manifest: what a run was planned as, and whether a new command still means the same run."""
+
+from __future__ import annotations
+
+import difflib
+import platform
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from evenhand import __version__
+from evenhand.errors import InputError, RunError, UnknownNameError
+from evenhand.judge import Judge
+from evenhand.rubric.load import parse_rubric
+from evenhand.rubric.model import Rubric
+from evenhand.rubric.schema import asked_fields
+from evenhand.rules import check_expression
+
+_WEIGHT_TOLERANCE = 1e-9
+
+
+def new_manifest(
+    rubric: Rubric,
+    judge: Judge,
+    identity: Mapping[str, Any],
+    *,
+    orders: tuple[str, ...],
+    repeats: int,
+    short: bool,
+    data: str,
+) -> dict[str, Any]:
+    """The manifest of a new run; its key is random, so that nobody who writes an answer can forge a fence."""
+    return {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "evenhand": __version__,
+        "python": platform.python_version(),
+        "rubric": rubric_entry(rubric),
+        "judge": judge_entry(judge, identity),
+        "orders": list(orders),
+        "repeats": repeats,
+        "short": short,
+        "asked": [field.name for field in asked_fields(rubric, short=short)],
+        "data": data,
+        "key": secrets.token_hex(16),
+        "form": None,
+    }
+
+
+def rubric_entry(rubric: Rubric) -> dict[str, Any]:
+    """The rubric as the manifest keeps it: enough to make it again."""
+    weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+    return {
+        "name": rubric.name,
+        "digest": rubric.digest,
+        "options": dict(rubric.chosen),
+        "weights": weights,
+        "source": rubric.source,
+    }
+
+
+def judge_entry(judge: Judge, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The judge as the manifest keeps it; no key and no header is in it."""
+    return {"spec": judge.spec, "settings": dict(judge.settings), "identity": dict(identity)}
+
+
+def stored_rubric(manifest: Mapping[str, Any]) -> Rubric:
+    """The rubric a run was judged under."""
+    entry = manifest["rubric"]
+    rubric = parse_rubric(entry["source"], file=None, options=entry["options"], check_expression=check_expression)
+    return with_weights(rubric, entry["weights"]) if entry["weights"] else rubric
+
+
+def with_weights(rubric: Rubric, weights: Mapping[str, float]) -> Rubric:
+    """The rubric with other weights for its composite.
+
+    Raises:
+        InputError: weights that don't name every criterion, are negative, or don't sum to 1.
+    """
+    names = [c.name for c in rubric.criteria]
+    for name in weights:
+        if name not in names:
+            raise UnknownNameError("criterion", name, names)
+    missing = [name for name in names if name not in weights]
+    if missing:
+        raise InputError(f"no weight for {', '.join(missing)}", hint="give every criterion a weight; 0 is allowed")
+    if any(not 0 <= w <= 1 for w in weights.values()) or abs(sum(weights.values()) - 1) > _WEIGHT_TOLERANCE:
+        raise InputError(f"weights must lie in 0-1 and sum to 1; these sum to {sum(weights.values()):g}")
+    criteria = tuple(replace(c, weight=weights[c.name]) for c in rubric.criteria)
+    return replace(rubric, criteria=criteria, aggregate=replace(rubric.aggregate, composite=True))
+
+
+def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) -> None:
+    """Refuse to mix two different runs in one folder.
+
+    Raises:
+        RunError: rubric, judge, settings, short form or orders differ; the message shows how.
+    """
+    changes = [*_rubric_changes(old["rubric"], new["rubric"])]
+    for key, before, after in _compare(old["judge"], new["judge"], "judge"):
+        changes.append(f"{key}: {before!r} -> {after!r}")
+    for key in ("orders", "short"):
+        if old[key] != new[key]:
+            changes.append(f"{key}: {old[key]!r} -> {new[key]!r}")
+    if new["repeats"] < old["repeats"]:
+        changes.append(f"repeats: {old['repeats']} -> {new['repeats']}")
+    if changes:
+        hint = "give another --out, or --fresh to start over; `evenhand rescore` applies new weights or rules"
+        raise RunError(f"{folder} holds another run:\n" + "\n".join(f"  {c}" for c in changes), hint=hint)
+
+
+def _rubric_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    changes = []
+    for key, before, after in _compare(
+        {"name": old["name"], "options": old["options"], "weights": old["weights"]},
+        {"name": new["name"], "options": new["options"], "weights": new["weights"]},
+        "rubric",
+    ):
+        changes.append(f"{key}: {before!r} -> {after!r}")
+    if old["source"] != new["source"]:
+        lines = difflib.unified_diff(
+            old["source"].splitlines(), new["source"].splitlines(), "stored rubric", "rubric now", lineterm="", n=0
+        )
+        changes.extend(list(lines)[:30])
+    return changes
+
+
+def _compare(old: Any, new: Any, path: str) -> list[tuple[str, Any, Any]]:
+    """Paths at which two pieces of plain data differ."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return [c for k in {**old, **new} for c in _compare(old.get(k), new.get(k), f"{path}.{k}")]
+    return [] if old == new else [(path, old, new)]

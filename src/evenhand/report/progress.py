@@ -1,0 +1,54 @@
+"""The progress bar of a run: rate, time left, cost so far, failures by class. On stderr."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from evenhand import run
+from evenhand.judge import Answer
+from evenhand.verdict import Status
+
+
+class Bar(run.Progress):
+    """A bar where stderr is a terminal; elsewhere one line at the start."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+        self._console = console
+        self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True)
+        self._task: TaskID | None = None
+        self._failures: Counter[str] = Counter()
+        self._asked = 0
+        self._cost: float | None = 0.0
+
+    def start(self, total: int, stored: int) -> None:
+        self._console.print(f"{total} trials, {stored} of them stored already", highlight=False)
+        if self._console.is_terminal:
+            self._bar.start()
+        self._task = self._bar.add_task("", total=total, completed=stored, rate="", note="")
+
+    def done(self, answer: Answer) -> None:
+        verdict = answer.verdict
+        self._asked += 1
+        if verdict.status is not Status.SCORED:
+            self._failures[verdict.failure or verdict.status.value] += 1
+        if verdict.calls and self._cost is not None:
+            cost = verdict.usage.cost_usd
+            self._cost = None if cost is None else self._cost + cost
+        if self._task is not None:
+            task = self._bar.tasks[0]
+            rate = f"{self._asked / task.elapsed:.1f}/s" if task.elapsed else ""
+            self._bar.update(self._task, advance=1, rate=rate, note=self._note())
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+    def _note(self) -> str:
+        parts = [f"{name} {n}" for name, n in self._failures.most_common(4)]
+        if self._cost:
+            parts.insert(0, f"${self._cost:.4f}")
+        return "  ".join(parts)

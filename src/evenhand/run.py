@@ -1,0 +1,292 @@
+"""The main path: take in the rows, plan, drop what is stored, ask, store.
+
+open_run -> take_in -> pending -> runners.local.run_trials -> judge.ask -> store.append
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evenhand.backend import Backend, BackendSettings
+from evenhand.errors import InputError, ItemError, Problem, RunError
+from evenhand.item import Item
+from evenhand.judge import Answer, Asker, Judge
+from evenhand.manifest import new_manifest, require_same, rubric_entry
+from evenhand.rubric.model import Rubric
+from evenhand.runners.local import Stop, run_trials
+from evenhand.sources import BadRow, read_items
+from evenhand.store import Store, StoredRow, exists
+from evenhand.trial import Order, Trial, plan
+from evenhand.verdict import Status
+
+_BATCH = 500
+_DEFAULT_CONCURRENCY = 16
+_SHOWN_PROBLEMS = 100
+ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What to judge, how, and where to keep it.
+
+    Attributes:
+        source: A path, "-", a data frame or an iterable of rows.
+        rubric: The concrete rubric.
+        judge: The judge.
+        folder: The run folder.
+        mapping: Item field -> column.
+        format: Input format, None to tell from the file name.
+        limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed.
+        skip_bad: Keep going past bad rows and count them.
+        repeats: How often each item is judged (at least 1).
+        orders: "both", "ab" or "ba"; compare mode only.
+        short: Ask for labels and numbers only, no reasons.
+        concurrency: Trials in flight, None for a default.
+        backend: Endpoint, headers, timeout.
+        retry: Ask again what was Refused or Unparsed.
+        fresh: Throw away what the folder holds and start over.
+        store_texts: Keep the texts of items in the store.
+    """
+
+    source: Any
+    rubric: Rubric
+    judge: Judge
+    folder: Path
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    format: str | None = None
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    skip_bad: bool = False
+    repeats: int = 1
+    orders: str = "both"
+    short: bool = False
+    concurrency: int | None = None
+    backend: BackendSettings = field(default_factory=BackendSettings)
+    retry: bool = False
+    fresh: bool = False
+    store_texts: bool = True
+
+    @property
+    def planned_orders(self) -> tuple[Order, ...]:
+        """Presentation orders of each item."""
+        if self.rubric.mode == "score":
+            return ("",)
+        if self.orders not in ORDERS:
+            raise InputError(f"orders must be one of {', '.join(ORDERS)}, not {self.orders!r}")
+        return ORDERS[self.orders]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Told of a run's course; override what is of interest."""
+
+    def start(self, total: int, stored: int) -> None:
+        """Asking begins: so many trials in all, so many of them stored already."""
+
+    def done(self, answer: Answer) -> None:
+        """One more verdict is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        folder: The run folder.
+        asked: Trials asked this time.
+        interrupted: Stopped by a signal before all was asked.
+    """
+
+    folder: Path
+    asked: int
+    interrupted: bool
+
+
+async def run(spec: RunSpec, *, progress: Progress | None = None, stop: Stop | None = None) -> Outcome:
+    """Judge all rows that have no verdict yet.
+
+    Raises:
+        InputError: bad rows (unless skipped), bad options; nothing was sent.
+        RunError: the folder holds another run, is in use, or its rows changed.
+        AccessError: the judge refuses us altogether; what was answered before is stored.
+    """
+    progress = progress or Progress()
+    stop = stop or Stop()
+    concurrency = _concurrency(spec)
+    backend = spec.judge.open(replace(spec.backend, concurrency=concurrency))
+    concurrency = min(concurrency, backend.max_concurrency or concurrency)
+    try:
+        with open_run(spec, backend) as store:
+            take_in(spec, store)
+            asker = make_asker(spec, store, backend)
+            total, stored = count(spec, store)
+            progress.start(total, stored)
+            asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
+    finally:
+        await backend.aclose()
+    return Outcome(spec.folder, asked, stop.asked)
+
+
+@contextlib.contextmanager
+def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
+    """The run's store, new or resumed; a new one is removed again if its input proves bad."""
+    if spec.repeats < 1:
+        raise InputError(f"repeats must be at least 1, not {spec.repeats}")
+    manifest = new_manifest(
+        spec.rubric,
+        spec.judge,
+        backend.identity,
+        orders=spec.planned_orders,
+        repeats=spec.repeats,
+        short=spec.short,
+        data=spec.source if isinstance(spec.source, str) else type(spec.source).__name__,
+    )
+    if exists(spec.folder) and spec.fresh:
+        Store.open(spec.folder, write=True).close()  # refuses when another process is at work there
+        shutil.rmtree(spec.folder)
+    if exists(spec.folder):
+        store = Store.open(spec.folder, write=True)
+    else:
+        store = Store.create(spec.folder, manifest)
+    created = store.manifest["key"] == manifest["key"]
+    try:
+        require_same(store.manifest, manifest, str(spec.folder))
+        store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric))
+        yield store
+    except InputError:
+        if created:
+            shutil.rmtree(spec.folder, ignore_errors=True)
+        raise
+    finally:
+        store.close()
+
+
+def take_in(spec: RunSpec, store: Store) -> None:
+    """Read and check the whole input, and keep it in the store, before anything is sent."""
+    rows = read_items(
+        spec.source,
+        spec.rubric.item,
+        mapping=spec.mapping,
+        format=spec.format,
+        limit=spec.limit,
+        sample=spec.sample,
+        seed=spec.seed,
+    )
+    problems: list[Problem] = []
+    bad = 0
+    changes: list[str] = []
+    for batch in _batches(rows, _BATCH):
+        for row in batch:
+            if isinstance(row, BadRow):
+                bad += 1
+                problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
+        if not bad or spec.skip_bad:
+            changes += store.add_rows((_stored(row) for row in batch), texts=spec.store_texts)
+    if bad and not spec.skip_bad:
+        shown = len({problem.line for problem in problems})
+        file = spec.source if isinstance(spec.source, str) else None
+        raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
+    if changes:
+        lines = "\n".join(f"  {change}" for change in changes[:20])
+        raise RunError(
+            f"rows of {spec.folder} changed since they were judged:\n{lines}",
+            hint="new rows go at the end; give another --out, or --fresh to start over",
+        )
+    if store.count_rows()[0] == bad:
+        raise InputError("no usable row in the input", hint="nothing to judge")
+
+
+def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
+    """What asks the trials of this run."""
+    manifest = store.manifest
+    key = bytes.fromhex(manifest["key"])
+    return Asker(spec.rubric, spec.judge, backend, key=key, short=spec.short, form=manifest["form"])
+
+
+def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
+    """Planned trials that have no verdict that counts."""
+    keep = {Status.SCORED.value}
+    if not spec.retry:
+        keep |= {Status.REFUSED.value, Status.UNPARSED.value}
+    for item in store.items():
+        stored = store.statuses(item.id)
+        for trial in _plan(spec, [item]):
+            if stored.get(trial.key) not in keep:
+                yield trial
+
+
+def count(spec: RunSpec, store: Store) -> tuple[int, int]:
+    """(planned trials, those of them that need no asking)."""
+    rows, bad = store.count_rows()
+    total = (rows - bad) * len(spec.planned_orders) * spec.repeats
+    return total, total - sum(1 for _ in pending(spec, store))
+
+
+def _plan(spec: RunSpec, items: Iterable[Item]) -> Iterator[Trial]:
+    return plan(items, orders=spec.planned_orders, repeats=spec.repeats)
+
+
+async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, progress: Progress, stop: Stop) -> int:
+    asked = 0
+
+    def done(answer: Answer) -> None:
+        nonlocal asked
+        asked += 1
+        progress.done(answer)
+
+    with _signals(stop):
+        await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
+    if asker.form.form is not None:
+        store.update_manifest(form=asker.form.form)
+    return asked
+
+
+@contextlib.contextmanager
+def _signals(stop: Stop) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop gently the first time; the second time they cancel what is in flight."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+
+    def on_signal() -> None:
+        if stop.asked:
+            task.cancel()
+        stop()
+
+    installed: list[signal.Signals] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not the main thread, or a loop without signals: then the caller's own handling stays.
+        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
+            loop.add_signal_handler(number, on_signal)
+            installed.append(number)
+    try:
+        yield
+    finally:
+        for number in installed:
+            loop.remove_signal_handler(number)
+
+
+def _stored(row: Item | BadRow) -> StoredRow:
+    if isinstance(row, BadRow):
+        return StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
+    return StoredRow(row.row, row, None, {})
+
+
+def _concurrency(spec: RunSpec) -> int:
+    if spec.concurrency is not None and spec.concurrency < 1:
+        raise InputError(f"concurrency must be at least 1, not {spec.concurrency}")
+    return spec.concurrency or _DEFAULT_CONCURRENCY
+
+
+def _batches(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while batch := list(itertools.islice(rows, size)):
+        yield batch

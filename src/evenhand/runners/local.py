@@ -1,0 +1,107 @@
+"""Run trials on this machine: N workers over one iterator, verdicts committed in groups."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from evenhand.judge import Answer
+from evenhand.trial import Trial
+
+Ask = Callable[[Trial], Awaitable[Answer]]
+Commit = Callable[[Sequence[Answer]], None]
+
+
+class Stop:
+    """Asks a running runner to take no new trial and to finish what is in flight."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self) -> None:
+        self.asked = True
+
+
+class _GroupCommit:
+    """Hands answers to the store's thread in groups; ``put`` returns once its answer is stored."""
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._waiting: list[tuple[Answer, asyncio.Future[None]]] = []
+        self._busy = False
+
+    async def put(self, answer: Answer) -> None:
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((answer, stored))
+        if not self._busy:
+            await self._flush()
+        await stored
+
+    async def _flush(self) -> None:
+        """Whoever finds the store idle writes for all who wait meanwhile."""
+        self._busy = True
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting, []
+                await self._write(group)
+        finally:
+            self._busy = False
+
+    async def _write(self, group: list[tuple[Answer, asyncio.Future[None]]]) -> None:
+        try:
+            await asyncio.shield(asyncio.to_thread(self._commit, [answer for answer, _ in group]))
+        except Exception as error:
+            for _, stored in group:
+                if not stored.done():
+                    stored.set_exception(error)
+            return
+        for _, stored in group:
+            if not stored.done():
+                stored.set_result(None)
+
+
+async def run_trials(
+    trials: Iterator[Trial],
+    ask: Ask,
+    commit: Commit,
+    *,
+    concurrency: int,
+    stop: Stop | None = None,
+    done: Callable[[Answer], None] | None = None,
+) -> None:
+    """Ask all trials, at most ``concurrency`` at once, and store each verdict before taking the next trial.
+
+    Args:
+        trials: What to ask; taken one by one, so it may be endless.
+        ask: Asks one trial.
+        commit: Stores some answers durably; called in a thread, one call at a time.
+        concurrency: Trials in flight at most (at least 1).
+        stop: When asked, no new trial is taken; trials in flight are finished and stored.
+        done: Told of each stored answer.
+
+    Raises:
+        BaseException: whatever `ask` or `commit` raised first; the other trials in flight are finished
+            and stored before it is raised.
+    """
+    group = _GroupCommit(commit)
+    stop = stop or Stop()
+    errors: list[BaseException] = []
+
+    async def work() -> None:
+        for trial in trials:
+            try:
+                answer = await ask(trial)
+                await group.put(answer)
+            except Exception as error:
+                errors.append(error)
+                stop()
+                return
+            if done is not None:
+                done(answer)
+            if stop.asked:
+                return
+
+    if not stop.asked:
+        await asyncio.gather(*(asyncio.create_task(work()) for _ in range(max(1, concurrency))))
+    if errors:
+        raise errors[0]

@@ -1,0 +1,163 @@
+"""From a trial's replies to its verdict: presentation order, fixed values, reading, rules. Pure.
+
+The judge sees a pair in presentation order; everything kept is in the item's own order. Both directions
+of that mapping live here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand import parse
+from evenhand.rubric.model import OutputField, Rubric
+from evenhand.rubric.schema import asked_fields
+from evenhand.rules import Rules
+from evenhand.trial import Trial
+from evenhand.verdict import Distribution, Failure, FieldOutcome, FieldValue, Reading, Reply, Status, Verdict
+
+_OTHER_SLOT = {"a": "b", "b": "a", "A": "B", "B": "A"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one trial asks, in presentation order.
+
+    Attributes:
+        item: Item fields as the judge sees them (responses exchanged for order "ba").
+        fields: Fields to ask for; empty when nothing is left to ask.
+        fixed: Output fields the item decides, in the item's own order, never asked.
+        swapped: Whether presentation order differs from the item's.
+    """
+
+    item: Mapping[str, Any]
+    fields: tuple[OutputField, ...]
+    fixed: Mapping[str, FieldValue]
+    swapped: bool
+
+
+def question(rubric: Rubric, rules: Rules, trial: Trial, *, short: bool) -> Question:
+    """What is left to ask of the judge for one trial, after presets and values given with the item."""
+    item = trial.item.fields
+    preset = rules.preset(item)
+    given = {f.name: item[f.name] for f in rubric.output.fields if item.get(f.name) is not None}
+    fixed = {**given, **preset.values}
+    swapped = trial.key.order == "ba"
+    hidden = tuple(_swap_name(rubric, name) for name in fixed) if swapped else tuple(fixed)
+    fields = asked_fields(rubric, short=short, preset=hidden) if preset.call else ()
+    return Question(swap_item(rubric, item) if swapped else item, fields, fixed, swapped)
+
+
+def settle(rubric: Rubric, rules: Rules, item: Mapping[str, Any], asked: Question, reply: Reply | None) -> Verdict:
+    """The verdict of one reply (None: everything was fixed), in the item's own order."""
+    outcomes = {name: FieldOutcome(value, preset=True) for name, value in asked.fixed.items()}
+    reading = Reading({})
+    if reply is not None:
+        reading = parse.read(reply, asked.fields, function=rubric.output.function)
+        outcomes.update(_map_back(rubric, asked, _with_distributions(reading, reply)))
+    outcomes = {f.name: outcomes[f.name] for f in rubric.output.fields if f.name in outcomes}
+    return _conclude(rubric, rules, item, outcomes, reading)
+
+
+def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) -> list[str]:
+    """What the judge should mend, in the terms of what it saw; empty when there is nothing to re-ask."""
+    if verdict.status in (Status.REFUSED, Status.FAILED):
+        return []
+    outcomes = _swap_outcomes(rubric, verdict.fields) if asked.swapped else verdict.fields
+    unread = [_unread(name, outcome) for name, outcome in outcomes.items() if _matters(rubric, name, outcome)]
+    if unread:
+        return unread
+    checked = rules.check(_values(outcomes), asked.item)
+    return [f"{v.rule}: {v.message}" for v in checked.violations if v.severity == "violation"]
+
+
+def better(first: Verdict, second: Verdict) -> Verdict:
+    """The verdict that counts after a re-ask: the second, unless only the first could be read."""
+    keep = first if first.status is Status.SCORED and second.status is not Status.SCORED else second
+    return replace(keep, re_asked=True)
+
+
+def swap_item(rubric: Rubric, item: Mapping[str, Any]) -> dict[str, Any]:
+    """The item with its two responses exchanged."""
+    first, second = rubric.item.responses
+    return {**item, first: item.get(second), second: item.get(first)}
+
+
+def _conclude(
+    rubric: Rubric, rules: Rules, item: Mapping[str, Any], outcomes: dict[str, FieldOutcome], reading: Reading
+) -> Verdict:
+    checked = rules.check(_values(outcomes), item)
+    failure = reading.failure or next(
+        (o.failure for name, o in outcomes.items() if o.failure is not None and _decides(rubric, name)), None
+    )
+    status = Status.SCORED
+    if failure is not None:
+        status = Status.REFUSED if failure is Failure.REFUSAL else Status.UNPARSED
+    return Verdict(
+        status=status,
+        fields=outcomes,
+        violations=checked.violations,
+        not_checked=checked.not_checked,
+        failure=failure.value if failure else None,
+        repaired=reading.repaired,
+    )
+
+
+def _values(outcomes: Mapping[str, FieldOutcome]) -> dict[str, FieldValue]:
+    return {name: outcome.value for name, outcome in outcomes.items() if outcome.failure is None}
+
+
+def _decides(rubric: Rubric, name: str) -> bool:
+    """Whether a verdict without this field is no verdict: it answers a criterion or names the preferred side."""
+    field = rubric.output.field(name)
+    return field is not None and (field.criterion == name or name == rubric.preference)
+
+
+def _matters(rubric: Rubric, name: str, outcome: FieldOutcome) -> bool:
+    field = rubric.output.field(name)
+    return outcome.failure is not None and field is not None and (field.required or _decides(rubric, name))
+
+
+def _unread(name: str, outcome: FieldOutcome) -> str:
+    found = f": {outcome.detail}" if outcome.detail else ""
+    assert outcome.failure is not None
+    return f"{name}: {outcome.failure.value}{found}"
+
+
+def _with_distributions(reading: Reading, reply: Reply) -> dict[str, FieldOutcome]:
+    return {
+        name: replace(outcome, distribution=reply.distributions[name]) if name in reply.distributions else outcome
+        for name, outcome in reading.fields.items()
+    }
+
+
+def _map_back(rubric: Rubric, asked: Question, outcomes: Mapping[str, FieldOutcome]) -> Mapping[str, FieldOutcome]:
+    return _swap_outcomes(rubric, outcomes) if asked.swapped else outcomes
+
+
+def _swap_outcomes(rubric: Rubric, outcomes: Mapping[str, FieldOutcome]) -> dict[str, FieldOutcome]:
+    """The same verdict after exchanging the two responses; its own inverse."""
+    swapped = {}
+    for name, outcome in outcomes.items():
+        field = rubric.output.field(name)
+        if field is not None and field.scale is not None and field.scale.slots:
+            outcome = _swap_sides(outcome)
+        swapped[_swap_name(rubric, name)] = outcome
+    return swapped
+
+
+def _swap_sides(outcome: FieldOutcome) -> FieldOutcome:
+    spread = outcome.distribution
+    if spread is not None:
+        spread = Distribution({_side(v): p for v, p in spread.probabilities.items()}, spread.missing_mass)
+    return replace(outcome, value=_side(outcome.value), distribution=spread)
+
+
+def _side(value: Any) -> Any:
+    return _OTHER_SLOT.get(value, value) if isinstance(value, str) else value
+
+
+def _swap_name(rubric: Rubric, name: str) -> str:
+    field = rubric.output.field(name)
+    return f"{field.base}_{_OTHER_SLOT[field.slot]}" if field is not None and field.slot is not None else name

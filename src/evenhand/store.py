@@ -1,0 +1,361 @@
+"""The run store: one SQLite file per run with its manifest, items, verdicts and every reply.
+
+Two tables answer two questions: ``trial`` says what a resume still has to ask, ``reply`` keeps every
+attempt. Prompts are not stored: they are rendered again from item, rubric and key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evenhand._canon import digest
+from evenhand.errors import InputError, RunError
+from evenhand.item import Item, Turn
+from evenhand.judge import Answer, Exchange
+from evenhand.trial import TrialKey
+from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
+
+SCHEMA = 1
+_FILE = "run.sqlite"
+_BATCH = 500
+_NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
+
+_TABLES = """
+CREATE TABLE manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE item (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, digest TEXT NOT NULL, content TEXT NOT NULL, problem TEXT);
+CREATE TABLE trial (
+    item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
+    status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (item, "order", repeat)) WITHOUT ROWID;
+CREATE TABLE reply (
+    seq INTEGER PRIMARY KEY, item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
+    attempt INTEGER NOT NULL, request TEXT NOT NULL, form TEXT NOT NULL, reply TEXT NOT NULL, at REAL NOT NULL);
+CREATE INDEX reply_of_trial ON reply (item, "order", repeat);
+"""
+
+
+class StoredRow(NamedTuple):
+    """One input row as stored: an item, or a row that could not be used and why."""
+
+    seq: int
+    item: Item | None
+    problem: str | None
+    raw: Mapping[str, Any]
+
+
+class Store:
+    """An open run folder.
+
+    Use `Store.create` or `Store.open`; close it when done. Writing needs the folder's lock, which one
+    process holds at a time.
+
+    Args:
+        folder: The run folder.
+        write: Take the lock and allow writing.
+    """
+
+    def __init__(self, folder: Path, *, write: bool) -> None:
+        self.folder = folder
+        self._lock_file = _lock(folder) if write else None
+        try:
+            self._db = sqlite3.connect(folder / _FILE, check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA busy_timeout = 10000")
+            if write:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error as error:
+            self.close()
+            raise _unusable(folder, error) from error
+
+    @classmethod
+    def create(cls, folder: Path, manifest: Mapping[str, Any]) -> Store:
+        """Make a new run folder.
+
+        Raises:
+            RunError: the folder is on a network disk, or can't be made.
+        """
+        _refuse_network_disk(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"can't make the run folder {folder}: {error.strerror}") from error
+        store = cls(folder, write=True)
+        with store._transaction():
+            for statement in _TABLES.split(";\n"):
+                store._db.execute(statement)
+            store._db.execute(f"PRAGMA user_version = {SCHEMA}")
+            store._write_manifest(manifest)
+        return store
+
+    @classmethod
+    def open(cls, folder: Path, *, write: bool = False) -> Store:
+        """Open an existing run.
+
+        Raises:
+            InputError: not a run folder.
+            RunError: corrupt, locked by another process, or written by a newer evenhand.
+        """
+        if not exists(folder):
+            raise InputError(f"{folder} is not a run folder", hint="a run is what `evenhand judge ... --out` made")
+        store = cls(folder, write=write)
+        try:
+            (version,) = store._db.execute("PRAGMA user_version").fetchone()
+            store._db.execute("SELECT count(*) FROM manifest").fetchone()
+        except sqlite3.Error as error:
+            store.close()
+            raise _unusable(folder, error) from error
+        if version != SCHEMA:
+            store.close()
+            raise RunError(f"{folder} has store version {version}; this evenhand reads version {SCHEMA}")
+        return store
+
+    def close(self) -> None:
+        """Close the file and give the lock back; may be called twice."""
+        if hasattr(self, "_db"):
+            self._db.close()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # manifest
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the run was planned as: rubric, judge, orders, repeats, key, versions."""
+        return {key: json.loads(value) for key, value in self._db.execute("SELECT key, value FROM manifest")}
+
+    def update_manifest(self, **entries: Any) -> None:
+        """Set some entries of the manifest."""
+        with self._transaction():
+            self._write_manifest(entries)
+
+    def _write_manifest(self, entries: Mapping[str, Any]) -> None:
+        rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in entries.items()]
+        self._db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
+
+    # items
+
+    def add_rows(self, rows: Iterable[StoredRow], *, texts: bool = True) -> list[str]:
+        """Take in input rows, in order; a row already stored must be the same as before.
+
+        Args:
+            rows: The rows as read now.
+            texts: Keep the rows' contents, not only their digests.
+
+        Returns:
+            What changed in rows stored earlier, one line each (the first twenty); empty when nothing did.
+        """
+        changes: list[str] = []
+        with self._transaction():
+            for row in rows:
+                change = self._add_row(row, texts=texts)
+                if change and len(changes) < 20:
+                    changes.append(change)
+            if changes:
+                self._db.execute("ROLLBACK")
+                self._db.execute("BEGIN")
+        return changes
+
+    def _add_row(self, row: StoredRow, *, texts: bool) -> str | None:
+        content = _item_to_plain(row.item) if row.item else {"extra": dict(row.raw)}
+        new = digest(content["fields"]) if row.item else ""
+        key = row.item.id if row.item else None
+        old = self._db.execute("SELECT seq, id, digest, content FROM item WHERE id = ?", (key,)).fetchone()
+        if old is None:
+            old = self._db.execute("SELECT seq, id, digest, content FROM item WHERE seq = ?", (row.seq,)).fetchone()
+            if old is not None and old[1] is None:
+                old = None  # a row that was bad before may be mended
+            elif old is not None:
+                return f"row {row.seq + 1}: was item {old[1]}, is now {key or 'a bad row'}{_diff(old[3], content)}"
+        if old is not None:
+            return None if old[2] == new else f"item {key}: its content changed{_diff(old[3], content)}"
+        text = json.dumps(content if texts else {"extra": {}}, ensure_ascii=False)
+        self._db.execute(
+            "INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, _storable(text), row.problem)
+        )
+        return None
+
+    def rows(self) -> Iterator[StoredRow]:
+        """All stored input rows, in input order, read in pieces so that writing may go on meanwhile."""
+        last = -1
+        while True:
+            piece = self._db.execute(
+                "SELECT seq, id, content, problem FROM item WHERE seq > ? ORDER BY seq LIMIT ?", (last, _BATCH)
+            ).fetchall()
+            if not piece:
+                return
+            for seq, key, content, problem in piece:
+                plain = json.loads(content)
+                item = _item_from_plain(key, seq, plain) if key is not None and "fields" in plain else None
+                yield StoredRow(seq, item, problem, plain.get("extra", {}))
+            last = piece[-1][0]
+
+    def items(self) -> Iterator[Item]:
+        """All usable items, in input order."""
+        return (row.item for row in self.rows() if row.item is not None)
+
+    def item(self, item_id: str) -> Item | None:
+        """One item by id."""
+        row = self._db.execute("SELECT seq, content FROM item WHERE id = ?", (item_id,)).fetchone()
+        return _item_from_plain(item_id, row[0], json.loads(row[1])) if row and "fields" in json.loads(row[1]) else None
+
+    def count_rows(self) -> tuple[int, int]:
+        """(rows, rows that could not be used)."""
+        rows, bad = self._db.execute("SELECT count(*), count(problem) FROM item").fetchone()
+        return rows, bad
+
+    # trials
+
+    def append(self, answers: Sequence[Answer]) -> None:
+        """Store verdicts and replies in one transaction; when it returns, they survive a kill."""
+        now = time.time()
+        with self._transaction():
+            for answer in answers:
+                self._put_verdict(answer.key, answer.verdict, now)
+                self._db.executemany(
+                    'INSERT INTO reply (item, "order", repeat, attempt, request, form, reply, at)'
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    [(*answer.key, e.attempt, e.digest, e.form, _reply_text(e), now) for e in answer.exchanges],
+                )
+
+    def replace_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]]) -> None:
+        """Store verdicts read again from the stored replies."""
+        now = time.time()
+        with self._transaction():
+            for key, verdict in verdicts:
+                self._put_verdict(key, verdict, now)
+
+    def _put_verdict(self, key: TrialKey, verdict: Verdict, now: float) -> None:
+        text = _storable(json.dumps(verdict_to_plain(verdict), ensure_ascii=False))
+        self._db.execute(
+            "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", (*key, verdict.status.value, text, now)
+        )
+
+    def statuses(self, item_id: str) -> dict[TrialKey, str]:
+        """Status of each stored trial of an item."""
+        found = self._db.execute('SELECT "order", repeat, status FROM trial WHERE item = ?', (item_id,))
+        return {TrialKey(item_id, order, repeat): status for order, repeat, status in found}
+
+    def verdicts(self) -> Iterator[tuple[StoredRow, dict[TrialKey, Verdict]]]:
+        """Each input row with its stored verdicts, in input order."""
+        for row in self.rows():
+            yield row, self.verdicts_of(row.item.id) if row.item else {}
+
+    def verdicts_of(self, item_id: str) -> dict[TrialKey, Verdict]:
+        """Stored verdicts of one item."""
+        found = self._db.execute(
+            'SELECT "order", repeat, verdict FROM trial WHERE item = ? ORDER BY repeat, "order"', (item_id,)
+        )
+        return {TrialKey(item_id, o, r): verdict_from_plain(json.loads(text)) for o, r, text in found}
+
+    def exchanges(self, key: TrialKey) -> list[Exchange]:
+        """All replies of a trial, in the order they came."""
+        found = self._db.execute(
+            "SELECT attempt, request, form, reply FROM reply"
+            ' WHERE item = ? AND "order" = ? AND repeat = ? ORDER BY seq',
+            tuple(key),
+        )
+        return [Exchange(a, d, f, reply_from_plain(json.loads(text))) for a, d, f, text in found]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise _unusable(self.folder, error) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+
+def exists(folder: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (folder / _FILE).is_file()
+
+
+def _item_to_plain(item: Item) -> dict[str, Any]:
+    return {"fields": {name: _field_to_plain(v) for name, v in item.fields.items()}, "extra": dict(item.extra)}
+
+
+def _field_to_plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
+    return value
+
+
+def _item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
+    fields = {name: _field_from_plain(value) for name, value in plain["fields"].items()}
+    return Item(item_id, seq, fields, plain.get("extra", {}))
+
+
+def _field_from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(Turn(**v) if isinstance(v, dict) else v for v in value)
+    return value
+
+
+def _reply_text(exchange: Exchange) -> str:
+    return _storable(json.dumps(reply_to_plain(exchange.reply), ensure_ascii=False))
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates can't be stored as UTF-8: such a text is kept with JSON escapes instead."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text))
+    return text
+
+
+def _diff(old: str, new: Mapping[str, Any]) -> str:
+    """The fields that differ, shortened."""
+    before = json.loads(old).get("fields", {})
+    after = new.get("fields", {})
+    names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+    return "".join(f"\n    {n}: {str(before.get(n))[:60]!r} -> {str(after.get(n))[:60]!r}" for n in names)
+
+
+def _lock(folder: Path) -> int:
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise RunError(f"{folder} is in use by another process", hint="wait for it, or give another --out") from None
+    return handle
+
+
+def _unusable(folder: Path, error: sqlite3.Error) -> RunError:
+    return RunError(
+        f"the store of {folder} can't be used: {error}", hint="its file is damaged, locked, or the disk is full"
+    )
+
+
+def _refuse_network_disk(folder: Path) -> None:
+    """SQLite's locks don't hold on network disks; better refuse than lose verdicts."""
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    path = str(folder.resolve())
+    found = [line.split()[1:3] for line in mounts]
+    inside = [m for m in found if path == m[0] or path.startswith(m[0].rstrip("/") + "/")]
+    mount, kind = max(inside, key=lambda m: len(m[0]), default=("", ""))
+    if kind in _NETWORK_DISKS:
+        raise RunError(f"{folder} is on a network disk ({kind} at {mount})", hint="keep the run on a local disk")

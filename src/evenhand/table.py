@@ -1,0 +1,116 @@
+"""Verdicts as flat rows: one per input row in input order, or one per trial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evenhand.facts import ValueKind, composite, pick
+from evenhand.item import Turn
+from evenhand.rubric.model import Rubric
+from evenhand.store import Store, StoredRow
+from evenhand.trial import TrialKey
+from evenhand.verdict import Status, Verdict
+
+
+def columns(rubric: Rubric, manifest: Mapping[str, Any], *, long: bool) -> list[str]:
+    """Names of the columns that evenhand adds to the input's own, in order."""
+    names = ["status", "failure", *manifest["asked"]]
+    if any(c.weight is not None for c in rubric.criteria):
+        names.append("composite")
+    names += ["violations", "set_in_code", "re_asked", "repaired", "calls", "model"]
+    if rubric.preference is not None and not long and len(manifest["orders"]) > 1:
+        names.append("flip")
+    return ["order", "repeat", *names] if long else names
+
+
+def verdict_rows(
+    store: Store, rubric: Rubric, *, value: ValueKind = "stated", long: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Flat rows of a run: the input's columns, then evenhand's.
+
+    A wide row shows the first repeat; where both orders were judged, a field is filled only if both orders
+    agree on it (numbers: their mean), and ``flip`` says whether the preferred side changed. A column of the
+    input that has the name of one of ours is kept as ``input_NAME``.
+    """
+    manifest = store.manifest
+    ours = columns(rubric, manifest, long=long)
+    for row, verdicts in store.verdicts():
+        base = _input_columns(row, ours)
+        if long:
+            for key, verdict in verdicts.items():
+                told = {"order": key.order, "repeat": key.repeat, **_tell(verdict, rubric, manifest, value)}
+                yield {**base, **{name: told.get(name) for name in ours}}
+        else:
+            told = _tell_row(row, verdicts, rubric, manifest, value)
+            yield {**base, **{name: told.get(name) for name in ours}}
+
+
+def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
+    source = dict(row.raw)
+    if row.item is not None:
+        source = {"id": row.item.id, **row.item.fields, **row.item.extra}
+    return {f"input_{name}" if name in ours else name: _plain(v) for name, v in source.items()}
+
+
+def _tell_row(
+    row: StoredRow,
+    verdicts: Mapping[TrialKey, Verdict],
+    rubric: Rubric,
+    manifest: Mapping[str, Any],
+    value: ValueKind,
+) -> dict[str, Any]:
+    if row.item is None:
+        return {"status": "bad_row", "failure": row.problem}
+    unit = [verdicts.get(TrialKey(row.item.id, order, 0)) for order in manifest["orders"]]
+    found = [v for v in unit if v is not None]
+    if len(found) < len(unit):
+        return {"status": "not_asked"}
+    told = [_tell(verdict, rubric, manifest, value) for verdict in found]
+    if len(told) == 1:
+        return told[0]
+    merged = {name: _merge([t.get(name) for t in told]) for name in told[0]}
+    for name in ("status", "failure"):
+        merged[name] = next((t[name] for t in told if t["status"] != Status.SCORED.value), told[0][name])
+    merged["violations"] = "; ".join(t["violations"] for t in told if t["violations"])
+    merged["calls"] = sum(t["calls"] for t in told)
+    for name in ("set_in_code", "re_asked", "repaired"):
+        merged[name] = any(t[name] for t in told)
+    sides = {t.get(rubric.preference or "") for t in told}
+    merged["flip"] = None if None in sides else len(sides) > 1
+    return merged
+
+
+def _merge(values: list[Any]) -> Any:
+    """One value for several orders: the common one, the mean of numbers, else nothing."""
+    if any(v is None for v in values):
+        return None
+    if all(v == values[0] for v in values):
+        return values[0]
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return sum(values) / len(values)
+    return None
+
+
+def _tell(verdict: Verdict, rubric: Rubric, manifest: Mapping[str, Any], value: ValueKind) -> dict[str, Any]:
+    told: dict[str, Any] = {"status": verdict.status.value, "failure": verdict.failure}
+    for name in manifest["asked"]:
+        outcome = verdict.fields.get(name)
+        told[name] = _plain(pick(outcome, value) if outcome is not None else None)
+    told["composite"] = composite(verdict, rubric, value)
+    told["violations"] = "; ".join(v.rule for v in verdict.violations)
+    told["set_in_code"] = verdict.calls == 0 and verdict.status is Status.SCORED
+    told["re_asked"] = verdict.re_asked
+    told["repaired"] = verdict.repaired
+    told["calls"] = verdict.calls
+    told["model"] = verdict.model
+    return told
+
+
+def _plain(value: Any) -> Any:
+    """Flat data: lists as JSON text, turns as lists of objects in JSON text."""
+    if isinstance(value, list | tuple | dict):
+        turns = [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
+        return json.dumps(value if isinstance(value, dict) else turns, ensure_ascii=False)
+    return value

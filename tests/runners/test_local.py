@@ -1,0 +1,122 @@
+"""The local runner: bounded, stores before it goes on, stops gently, loses nothing on errors."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from evenhand.item import Item
+from evenhand.judge import Answer
+from evenhand.runners.local import Stop, run_trials
+from evenhand.trial import Trial, TrialKey
+from evenhand.verdict import Status, Verdict
+
+
+def _trials(n: int) -> Iterator[Trial]:
+    for i in range(n):
+        yield Trial(TrialKey(str(i), "", 0), Item(str(i), i, {}))
+
+
+class _World:
+    """A judge and a store that count what happens."""
+
+    def __init__(self, *, fail_at: str | None = None) -> None:
+        self.in_flight = self.most = 0
+        self.stored: list[str] = []
+        self.commits = 0
+        self.fail_at = fail_at
+
+    async def ask(self, trial: Trial) -> Answer:
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        await asyncio.sleep(0.001)
+        self.in_flight -= 1
+        if trial.key.item_id == self.fail_at:
+            raise OSError("broken wire")
+        return Answer(trial.key, Verdict(Status.SCORED))
+
+    def commit(self, answers: Sequence[Answer]) -> None:
+        time.sleep(0.001)
+        self.commits += 1
+        self.stored += [answer.key.item_id for answer in answers]
+
+
+async def test_all_trials_are_asked_once_and_stored() -> None:
+    """Every trial is asked and stored once, at most N at a time, in fewer commits than trials."""
+    world = _World()
+    await run_trials(_trials(200), world.ask, world.commit, concurrency=16)
+    assert sorted(world.stored, key=int) == [str(i) for i in range(200)]
+    assert world.most == 16
+    assert world.commits < 150
+
+
+async def test_done_is_told_only_of_what_is_stored() -> None:
+    """Progress never runs ahead of the store."""
+    world = _World()
+    ahead: list[str] = []
+
+    def done(answer: Answer) -> None:
+        if answer.key.item_id not in world.stored:
+            ahead.append(answer.key.item_id)
+
+    await run_trials(_trials(60), world.ask, world.commit, concurrency=8, done=done)
+    assert ahead == []
+    assert len(world.stored) == 60
+
+
+async def test_stop_finishes_what_is_in_flight() -> None:
+    """After a stop nothing new is taken and all that was asked is stored."""
+    world, stop = _World(), Stop()
+    asked: list[str] = []
+
+    async def ask(trial: Trial) -> Answer:
+        asked.append(trial.key.item_id)
+        if len(asked) == 20:
+            stop()
+        return await world.ask(trial)
+
+    await run_trials(_trials(500), ask, world.commit, concurrency=4, stop=stop)
+    assert 20 <= len(asked) <= 24
+    assert sorted(asked) == sorted(world.stored)
+
+
+async def test_an_error_is_raised_after_the_rest_is_stored() -> None:
+    """The first error ends the run, but answers in flight at that moment are kept."""
+    world = _World(fail_at="30")
+    with pytest.raises(OSError, match="broken wire"):
+        await run_trials(_trials(500), world.ask, world.commit, concurrency=4)
+    assert 27 <= len(world.stored) <= 34
+    assert "30" not in world.stored
+
+
+async def test_a_store_that_fails_stops_the_run() -> None:
+    """Nothing is asked for long when verdicts can't be stored."""
+    world = _World()
+
+    def commit(answers: Sequence[Answer]) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        await run_trials(_trials(500), world.ask, commit, concurrency=4)
+    assert world.most <= 4
+
+
+async def test_commits_never_overlap() -> None:
+    """The store sees one commit at a time."""
+    world, lock = _World(), threading.Lock()
+    overlaps: list[int] = []
+
+    def commit(answers: Sequence[Answer]) -> None:
+        if not lock.acquire(blocking=False):
+            overlaps.append(1)
+            return
+        world.commit(answers)
+        lock.release()
+
+    await run_trials(_trials(100), world.ask, commit, concurrency=10)
+    assert overlaps == []
+    assert len(world.stored) == 100
