@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import http.client
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._canon import digest, file_sha256, running_sha256
-from evenhand.errors import EvenhandError, InputError, UnknownNameError
+from evenhand.errors import InputError, UnknownNameError
 
 _CHUNK = 1 << 20
 _CONNECT_TIMEOUT_S = 60
@@ -137,15 +138,24 @@ def get(name: str, progress: Progress | None = None) -> Path:
     """
     model = _entry(name)
     path = model_path(name)
-    tell = progress or (lambda stage, done, total: None)
+    tell = progress or _untold
     if path.exists():
         _verify(model, path)
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(path.with_suffix(".lock"), lambda: tell("waiting for another download", 0, model.bytes)):
-        if not path.exists():  # the process waited for may have fetched it
-            _fetch(model, path, tell)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(path.with_suffix(".lock"), lambda: tell("waiting for another download", 0, model.bytes)):
+            if not path.exists():  # the process waited for may have fetched it
+                _fetch(model, path, tell)
+    except OSError as error:
+        raise InputError(
+            f"{name} can't be kept in {path.parent}: {error}", hint="set EVENHAND_MODELS to a folder you may write to"
+        ) from error
     return path
+
+
+def _untold(_stage: str, _done: int, _total: int) -> None:
+    """Progress nobody wants to hear of."""
 
 
 def _entry(name: str) -> Model:
@@ -359,9 +369,10 @@ def _from_hub(model: Model, partial: Path, tell: Progress) -> Path:
                     done += len(chunk)
                     tell("downloading", done, model.bytes)
     except urllib.error.HTTPError as error:
-        part.unlink(missing_ok=True)  # a range beyond the end: what is here is not the file
+        if error.code == 416:  # a range beyond the end: what is here is not the file
+            part.unlink(missing_ok=True)
         raise _ChannelError(f"{model.url}: HTTP {error.code}") from error
-    except (OSError, EvenhandError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise _ChannelError(f"{model.url}: {error}") from error
     if done < model.bytes:
         raise _ChannelError(

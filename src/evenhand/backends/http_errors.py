@@ -22,24 +22,28 @@ from evenhand.rubric.model import Form
 
 _SHOWN = 300
 _CONTEXT = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens", re.I
+    r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens",
+    re.IGNORECASE,
 )
-_MODEL = re.compile(r"\bmodels?\b|\bdeployment\b", re.I)
+_MODEL = re.compile(r"\bmodels?\b|\bdeployment\b", re.IGNORECASE)
 _NO_MODEL = re.compile(
     r"model_not_found|(model|deployment)\b.{0,80}?(not (be )?found|not exist|unknown|invalid)"
     r"|(invalid|unknown|no such|unrecognized) model",
-    re.I | re.S,
+    re.IGNORECASE | re.DOTALL,
 )
-_FILTER = re.compile(r"content_filter|content_policy|content management policy|moderation|input was flagged", re.I)
+_FILTER = re.compile(
+    r"content_filter|content_policy|content management policy|moderation|input was flagged", re.IGNORECASE
+)
 _REFUSED = re.compile(
     r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|not (allowed|permitted|available)"
     r"|extra (fields?|inputs?)|not implemented",
-    re.I,
+    re.IGNORECASE,
 )
+_SYSTEM = re.compile(r"system.{0,20}role|role.{0,40}system", re.IGNORECASE)
 _FEATURES: Mapping[Form, re.Pattern[str]] = {
-    "schema": re.compile(r"response_?format|json_?schema|structured output|guided|grammar", re.I),
-    "tool": re.compile(r"\btools?\b|tool_|function", re.I),
-    "json": re.compile(r"response_?format|json_?object|json mode|\bjson\b", re.I),
+    "schema": re.compile(r"response_?format|json_?schema|structured output|guided|grammar", re.IGNORECASE),
+    "tool": re.compile(r"\btools?\b|tool_|function", re.IGNORECASE),
+    "json": re.compile(r"response_?format|json_?object|json mode|\bjson\b", re.IGNORECASE),
 }
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -106,7 +110,7 @@ def refused_parameter(fault: Fault, names: list[str]) -> str | None:
 
 def refuses_system_role(fault: Fault) -> bool:
     """Whether the server says that it takes no system message."""
-    return bool(_REFUSED.search(fault.words) and re.search(r"system.{0,20}role|role.{0,40}system", fault.words, re.I))
+    return bool(_REFUSED.search(fault.words) and _SYSTEM.search(fault.words))
 
 
 def is_filtered(status: int, fault: Fault) -> bool:
@@ -152,10 +156,10 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
     Read from ``retry-after-ms``, ``Retry-After`` (seconds or an HTTP date, measured against the server's own
     clock where it sends its Date), and for 429 from the reset times of limits that are used up.
     """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
-            return seconds * unit
+            return seconds / per_second
     at = _date(headers.get("retry-after", ""))
     if at is not None:
         server_now = _date(headers.get("date", ""))

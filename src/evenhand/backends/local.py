@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Any
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.local_engine import TOP, Alternative, Completion, Engine, cores
 from evenhand.backends.local_write import Answer, room, write
-from evenhand.errors import FinalBackendError, MissingExtraError
+from evenhand.errors import FinalBackendError, MissingExtraError, RetryableBackendError
 from evenhand.models import Weights, locate
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
@@ -66,6 +67,7 @@ class LocalBackend:
         self._weights = weights
         self._engine: Engine | None = None
         self._layouts: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
+        self._closed = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-local")
 
     async def send(self, request: Request) -> Reply:
@@ -76,16 +78,19 @@ class LocalBackend:
                 be loaded.
             RetryableBackendError: the backend was closed meanwhile.
         """
-        job = self._worker.submit(self._answer, request)
+        given_up = threading.Event()
+        job = self._worker.submit(self._answer, request, given_up)
         try:
             return await asyncio.wrap_future(job)
         except asyncio.CancelledError:
+            given_up.set()
             if job.running() and self._engine is not None:
                 self._engine.interrupt()
             raise
 
     async def aclose(self) -> None:
         """Give up what is being computed, and free the model."""
+        self._closed = True
         if self._engine is not None:
             self._engine.interrupt()
         await asyncio.wrap_future(self._worker.submit(self._close))
@@ -96,11 +101,13 @@ class LocalBackend:
             self._engine.close()
             self._engine = None
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request, given_up: threading.Event) -> Reply:
         started = time.perf_counter()
         _require_greedy(request.settings)
         engine = self._engine or self._load(_CONTEXT)
         engine.resume()
+        if self._closed or given_up.is_set():  # while the model was loaded, or before
+            raise RetryableBackendError("the local model was interrupted", backend=self.name)
         prefix, prompt = self._tokens(engine, request)
         engine = self._with_room(engine, len(prompt) + (room(request.fields) if request.fields else _FREE_TOKENS))
         engine.enter(prefix)
@@ -181,6 +188,7 @@ class _Asked:
         self._engine = engine
         self._prompt = prompt
         self._reuse = reuse
+        self._begun = False
         self.reused = 0
         self.digits_apart = engine.digits_apart
 
@@ -199,11 +207,11 @@ class _Asked:
         return Answer(written.text, "stop" if written.ended else "length", len(written.tokens), {}, ())
 
     def _complete(self, answer: Sequence[int], limit: int, **asked: Any) -> Completion:
-        fresh = not self._reuse  # without a static prefix the first call takes nothing over
-        done = self._engine.complete((*self._prompt, *answer), limit, reuse=not fresh, **asked)
-        if fresh or not self.reused:
-            self.reused = min(done.reused, len(self._prompt))
-        self._reuse = True
+        reuse = self._begun or self._reuse  # without a static prefix the first call takes nothing over
+        done = self._engine.complete((*self._prompt, *answer), limit, reuse=reuse, **asked)
+        if not self._begun:
+            self.reused = done.reused
+        self._begun = True
         return done
 
 

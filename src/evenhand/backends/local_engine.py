@@ -24,7 +24,7 @@ from typing import Any
 from evenhand.errors import FinalBackendError, InputError, MissingExtraError, RetryableBackendError
 
 #: How many of the likeliest next tokens are looked at; legal values beyond them have next to no probability.
-TOP = 128
+TOP = 256
 _TEMPLATE_KEY = b"tokenizer.chat_template"
 #: Templates that print today's date or open a hidden reasoning part would make a reply depend on more than the request.
 _TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "1 January 2025"}
@@ -89,15 +89,13 @@ class Engine:
 
     def __init__(self, path: Path, *, n_ctx: int, threads: int) -> None:
         _require_template(path)
-        self._folder = tempfile.mkdtemp(prefix="evenhand-")
-        address = str(Path(self._folder) / "model.sock")
+        folder = tempfile.mkdtemp(prefix="evenhand-")
+        address = str(Path(folder) / "model.sock")
         try:
-            self._server = _start(path, address, n_ctx=n_ctx, threads=threads)
+            server = [_start(path, address, n_ctx=n_ctx, threads=threads)]
         except RuntimeError as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise FinalBackendError(
-                f"{path} can't be loaded", hint="is it a whole GGUF file?", backend="local"
-            ) from error
+            shutil.rmtree(folder, ignore_errors=True)
+            raise FinalBackendError(f"{path} can't be loaded", hint="is it a whole file?", backend="local") from error
         self._address = address
         self._prefix: tuple[int, ...] | None = None
         self._socket: socket.socket | None = None

@@ -11,8 +11,8 @@ from evenhand.rubric.model import OutputField
 from evenhand.scale import Scale
 
 #: Most elements of a list, and most characters of a text inside one: a small model may never stop by itself.
-LIST_ITEMS = 6
-LIST_TEXT = 200
+LIST_ITEMS = 4
+LIST_TEXT = 160
 
 _CHARACTER = 'char ::= [^"\\\\\\x00-\\x1F\\x7F] | "\\\\" ["\\\\/bfnrt]\n'
 #: The rest of a JSON text after its opening quote.
@@ -30,7 +30,7 @@ def number(scale: Scale) -> str:
 
 
 def list_value(field: OutputField) -> str:
-    """A grammar of a list of texts or of flat objects, with a space before; at most 6 elements."""
+    """A grammar of a list of texts or of flat objects, with a space before; at most 4 elements."""
     item = _object(field.items) if field.items else "text"
     none = ' | " null"' if field.nullable else ""
     return (

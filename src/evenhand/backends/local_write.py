@@ -8,6 +8,7 @@ probabilities can be read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,7 +21,7 @@ from evenhand.scale import Value
 from evenhand.verdict import Distribution
 
 #: Most tokens of one text, of one list, and of any other value.
-TEXT_TOKENS = 256
+TEXT_TOKENS = 128
 LIST_TOKENS = 1024
 VALUE_TOKENS = 64
 
@@ -53,7 +54,7 @@ class Answer:
         finish: "stop" or "length".
         tokens: How many tokens it has.
         distributions: Field name -> probabilities over its legal values.
-        cut: Names of texts that were ended by us at 256 tokens.
+        cut: Names of texts that were ended by us at the last whole sentence of 128 tokens.
     """
 
     text: str
@@ -85,6 +86,7 @@ def write(fields: Sequence[OutputField], model: Writer, *, max_tokens: int | Non
             break
     else:
         draft.put("}")
+        draft.read()
     return Answer(
         draft.text, "length" if draft.full else "stop", len(draft.answer), draft.distributions, tuple(draft.cut)
     )
@@ -137,7 +139,7 @@ class _Draft:
             self.distributions[asked.name] = chosen.distribution
 
     def _ask(self) -> Callable[[tuple[int, ...]], Sequence[Alternative]]:
-        self._read()
+        self.read()
         return lambda path: self.model.next((*self.answer, *path))
 
     def _text(self, asked: OutputField) -> None:
@@ -148,15 +150,15 @@ class _Draft:
                 return
         self.put(' "')
         written, ended = self._go_on(TEXT_REST, TEXT_TOKENS)
-        body = written[:-1] if ended else _whole_escapes(written)
+        if not ended:
+            self.full = self.max_tokens is not None and len(self.answer) + TEXT_TOKENS > self.max_tokens
+            if not self.full:
+                self.cut.append(asked.name)
+        body = written[:-1] if ended else _last_sentence(written)
         self.text += body
         self.answer += self.model.tokens(body)
-        if not ended:
-            self.full = self.max_tokens is not None and len(self.answer) >= self.max_tokens
-            if self.full:
-                return
-            self.cut.append(asked.name)
-        self.put('"')
+        if not self.full:
+            self.put('"')
 
     def _span(self, grammar: str, limit: int) -> None:
         written, ended = self._go_on(grammar, limit)
@@ -165,7 +167,7 @@ class _Draft:
         self.full = not ended
 
     def _go_on(self, grammar: str, limit: int) -> tuple[str, bool]:
-        self._read()
+        self.read()
         if self.max_tokens is not None:
             limit = min(limit, self.max_tokens - len(self.answer))
         if limit <= 0:
@@ -173,7 +175,8 @@ class _Draft:
         written = self.model.go_on(self.answer, grammar, limit)
         return written.text, written.ended
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Give the model what we put."""
         self.answer += self.model.tokens(self.pending)
         self.pending = ""
 
@@ -184,7 +187,10 @@ def _option(value: Value | None, lead: str) -> Option:
     return Option(value, text.encode(), isinstance(value, str))
 
 
-def _whole_escapes(body: str) -> str:
-    """A text without the half of an escape at its end."""
+def _last_sentence(body: str) -> str:
+    """A text up to its last whole sentence, or else without the half of an escape at its end."""
+    ends = [match.end() for match in re.finditer(r"[.!?](?=\s)|[。！？]", body)]
+    if ends:
+        return body[: ends[-1]]
     slashes = len(body) - len(body.rstrip("\\"))
     return body[:-1] if slashes % 2 else body

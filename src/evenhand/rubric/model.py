@@ -143,12 +143,14 @@ class Output:
         forms: Output forms in order of preference.
         function: Name of the function for the tool form.
         answer: Template that encodes a verdict as a training answer; "" for plain JSON.
+        short: Names of the short form's fields in their order; empty keeps the order of ``fields``.
     """
 
     fields: tuple[OutputField, ...]
     forms: tuple[Form, ...] = ("schema", "tool", "json", "text")
     function: str = "submit_verdict"
     answer: str = ""
+    short: tuple[str, ...] = ()
 
     def field(self, name: str) -> OutputField | None:
         return next((f for f in self.fields if f.name == name), None)

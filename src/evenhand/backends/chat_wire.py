@@ -1,0 +1,176 @@
+"""Chat-completions bodies: from a request, and to a reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from evenhand.backend import Request
+from evenhand.errors import RetryableBackendError
+from evenhand.verdict import Reply, ToolCall, Usage
+
+#: Key of ``learned`` for an endpoint that takes no system message.
+SYSTEM_ROLE = "system role"
+_SCHEMA_NAME = "verdict"
+
+
+def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
+    """The body to send.
+
+    Args:
+        request: The request; its settings become parameters of the same name.
+        model: Model to ask for.
+        learned: Parameter -> the name this endpoint wants instead, or None where it takes no such parameter.
+    """
+    messages = list(request.messages)
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": _without_system(messages) if SYSTEM_ROLE in learned else messages,
+    }
+    for name, value in request.settings.items():
+        sent_as = learned.get(name, name)
+        if sent_as is not None and value is not None:
+            body[sent_as] = value
+    if request.form == "schema":
+        schema = {"name": request.function or _SCHEMA_NAME, "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif request.form == "tool":
+        function = {"name": request.function, "strict": True, "parameters": request.schema}
+        body["tools"] = [{"type": "function", "function": function}]
+        body["tool_choice"] = {"type": "function", "function": {"name": request.function}}
+    elif request.form == "json":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def learn(refused: str, request: Request, learned: dict[str, str | None]) -> None:
+    """Note that the endpoint refuses a parameter: its replacement first, then nothing.
+
+    Concurrent requests may learn the same thing; that changes nothing.
+    """
+    for name in request.settings:
+        if learned.get(name, name) == refused:
+            learned[name] = "max_completion_tokens" if refused == "max_tokens" else None
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """JSON bytes; a lone surrogate, which has no UTF-8 form, becomes a question mark."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decode(body: bytes) -> Any:
+    """Plain data from JSON bytes; lone surrogates as in `encode`.
+
+    Raises:
+        ValueError: not JSON.
+    """
+    try:
+        return msgspec.json.decode(body)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except ValueError:
+        # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
+        return msgspec.json.decode(encode(json.loads(body, parse_constant=_refuse)))
+
+
+def reply_of(data: Any, latency_s: float) -> Reply:
+    """The reply in a decoded body; of several choices the one with index 0, or else the first.
+
+    Raises:
+        RetryableBackendError: not a chat completion.
+    """
+    choices = data.get("choices") if isinstance(data, Mapping) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(c, Mapping) for c in choices):
+        raise RetryableBackendError("the reply is no chat completion: it has no choices")
+    choice = next((c for c in choices if c.get("index") == 0), choices[0])
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise RetryableBackendError("the reply is no chat completion: its choice has no message")
+    if choice.get("finish_reason") == "error":
+        raise RetryableBackendError("the server broke off while it was answering")
+    return replace(
+        message_reply(message),
+        finish=_text(choice.get("finish_reason")),
+        model=_text(data.get("model")),
+        usage=_usage(data.get("usage"), latency_s),
+        raw=data,
+    )
+
+
+def message_reply(message: Mapping[str, Any]) -> Reply:
+    """The reply in one assistant message.
+
+    Raises:
+        RetryableBackendError: its content is neither text nor parts.
+    """
+    return Reply(
+        text=_content(message.get("content")),
+        tool_calls=_calls(message),
+        refusal=_text(message.get("refusal")) or None,
+        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None,
+    )
+
+
+def _content(content: Any) -> str | None:
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
+        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        return "".join(texts) if texts else None
+    raise RetryableBackendError(f"the reply's content is neither text nor parts but {type(content).__name__}")
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    calls = message.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    functions.append(message.get("function_call"))  # the older form
+    return tuple(
+        ToolCall(f["name"], f["arguments"])
+        for f in functions
+        if isinstance(f, Mapping) and isinstance(f.get("name"), str) and isinstance(f.get("arguments"), str | Mapping)
+    )
+
+
+def _usage(usage: Any, latency_s: float) -> Usage:
+    if not isinstance(usage, Mapping):
+        return Usage(latency_s=latency_s)
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else usage.get("prompt_cache_hit_tokens")
+    cost = usage.get("cost")
+    return Usage(
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+        cached_tokens=_count(cached),
+        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None,
+        latency_s=latency_s,
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _without_system(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """System text moved to the head of the first user message."""
+    system = [m["content"] for m in messages if m["role"] == "system"]
+    rest = [dict(m) for m in messages if m["role"] != "system"]
+    if not rest or not system:
+        return [{"role": "user", "content": "\n\n".join(system)}] if system else list(rest)
+    head, content = "\n\n".join(system), rest[0]["content"]
+    parts = [{"type": "text", "text": head}, *content] if isinstance(content, list) else f"{head}\n\n{content}"
+    return [{**rest[0], "content": parts}, *rest[1:]]
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

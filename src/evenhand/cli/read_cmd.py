@@ -1,0 +1,94 @@
+"""``evenhand read``: the reader alone, on recorded replies, without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from evenhand.rubric.model import OutputField
+    from evenhand.verdict import Reply
+
+_MOST_PROBLEMS = 100
+
+
+@click.command("read")
+@click.argument("replies")
+def read_command(replies: str) -> None:
+    """Read raw replies: JSON lines in, one JSON line each out. Never calls a model.
+
+    REPLIES is a file of JSON lines, or - for standard input. A line has "id", "raw_kind" ("text" or
+    "message"), "raw", "scale" ({"min", "max", "integer"}) or "labels", and "fields", the value's key first.
+    Optional: "required" (keys that must be there), "finish" (the finish reason).
+
+    Example: evenhand read examples/replies.jsonl
+    """
+    from evenhand import parse
+    from evenhand.parse.line import line_from_reading
+
+    with _opened(replies) as file:
+        _check(file, replies)
+        file.seek(0)
+        for line_id, reply, fields in (_parsed(raw) for raw in file if raw.strip()):
+            told = line_from_reading(line_id, parse.read(reply, fields), fields)
+            click.echo(json.dumps(told, allow_nan=False))
+
+
+def _check(file: IO[bytes], name: str) -> None:
+    """Look at every line before anything is printed.
+
+    Raises:
+        ItemError: lines that can't be used, with their numbers.
+    """
+    from evenhand.errors import ItemError, Problem
+
+    problems = []
+    for number, raw in enumerate(file, 1):
+        if raw.strip():
+            try:
+                _parsed(raw)
+            except (ValueError, RecursionError) as error:
+                what = "not valid JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
+                problems.append(Problem(number, "", what))
+    if problems:
+        more = max(0, len(problems) - _MOST_PROBLEMS)
+        hint = "each line must be one JSON object; evenhand read --help lists its keys"
+        raise ItemError(problems[:_MOST_PROBLEMS], file=name, hint=hint, more=more)
+
+
+def _parsed(raw: bytes) -> tuple[Any, Reply, tuple[OutputField, ...]]:
+    from evenhand.parse.line import fields_from_line, reply_from_line
+
+    line = json.loads(raw)
+    if not isinstance(line, dict):
+        raise ValueError("not a JSON object")
+    if not isinstance(line.get("id"), str | int):
+        raise ValueError("id must be a text or a whole number")
+    return line["id"], reply_from_line(line), fields_from_line(line)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    """The file, or standard input spooled to one, so that it can be read twice."""
+    from evenhand.errors import InputError
+
+    if name == "-":
+        with tempfile.SpooledTemporaryFile(max_size=1 << 20) as spool:
+            while chunk := sys.stdin.buffer.read(1 << 16):
+                spool.write(chunk)
+            spool.seek(0)
+            yield spool
+        return
+    try:
+        file = Path(name).open("rb")
+    except OSError as error:
+        raise InputError(f"can't read {name}: {error.strerror}") from error
+    with file:
+        yield file

@@ -1,0 +1,71 @@
+"""What a reply was asked for, in the form the readers need."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.parse.lenient import Pairs
+from evenhand.rubric.model import OutputField
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The fields asked for.
+
+    Attributes:
+        fields: All of them, in order.
+    """
+
+    fields: tuple[OutputField, ...]
+
+    @functools.cached_property
+    def values(self) -> tuple[OutputField, ...]:
+        """Fields that are read strictly: scales, choices and booleans."""
+        return tuple(f for f in self.fields if f.kind in ("scale", "bool"))
+
+    @functools.cached_property
+    def texts(self) -> tuple[OutputField, ...]:
+        return tuple(f for f in self.fields if f.kind == "text")
+
+    @property
+    def only(self) -> OutputField | None:
+        """The one value field, to which labels like "Rating" may refer; None where there are several."""
+        return self.values[0] if len(self.values) == 1 else None
+
+    @functools.cached_property
+    def value_key(self) -> re.Pattern[str]:
+        """Finds the key of a value field in broken JSON."""
+        return _key(self.values)
+
+    @functools.cached_property
+    def any_key(self) -> re.Pattern[str]:
+        """Finds the key of any field in broken JSON."""
+        return _key(self.fields)
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(f.name.casefold() for f in self.fields)
+
+    def has_value(self, pairs: Pairs) -> bool:
+        """Whether an object has the key of a value field."""
+        return has_any(pairs, self.values)
+
+
+def _key(fields: Iterable[OutputField]) -> re.Pattern[str]:
+    names = "|".join(re.escape(f.name) for f in fields) or r"(?!)"
+    return re.compile(rf"(?<!\w)(?:{names})\\?[\"'“”‘’＂]?\s{{0,9}}[:：]", re.IGNORECASE)
+
+
+def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:
+    """Whether an object has the key of one of some fields."""
+    names = {f.name.casefold() for f in fields}
+    return any(key.strip().casefold() in names for key, _ in pairs)
+
+
+def under(pairs: Pairs, name: str) -> list[Any]:
+    """All values an object has under a key, letter case aside."""
+    return [value for key, value in pairs if key.strip().casefold() == name.casefold()]

@@ -1,0 +1,262 @@
+"""Free text: ratings and verdicts that carry a label, and the texts beside them.
+
+Only what is labelled counts. A statement of the scale ("Rating (1-5):", "Score: 5 = excellent"), a line of a
+rubric and a bare number in a sentence are no ratings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evenhand.parse.asked import Asked
+from evenhand.parse.values import BETWEEN, NUMBER, OVER, SIDE, failed, menu, on_scale, over, plain, read_words
+from evenhand.rubric.model import OutputField
+from evenhand.scale import Scale
+from evenhand.verdict import Failure, FieldOutcome
+
+_LINE = 160
+_LONGEST_LABEL = 20
+_QUALIFIERS = r"(?P<my>(?:\b(?:the|my|final|overall|total)\s+){0,3})"
+_QUALIFIERS_ZH = r"(?:(?:我|给出|我给出|最终|总体|综合|总|整体)的?)?"
+_RATING, _RATING_ZH = "rating|score", "评分|分数|得分"
+_VERDICT, _VERDICT_ZH = "verdict|judge?ment|decision|winner|preference|choice", "结论|判定|裁决|评判结果|选择"
+_REASON = "reason|reasoning|reasons|explanation|rationale|justification|feedback|理由|原因|解释|说明"
+#: Before a label stands the start of a line, marks and numbering aside, or the end of a clause.
+_BEFORE = re.compile(r"(?:\A|\n|\s-\s|[.!?;:,|–—。！？；：，、)\]}）】({（【<>\"'“‘])[\s*_#>\"'“‘\-•|+({\[\\]*\Z")
+_CLOSERS = r"[*_\"'”’`\\)\]]{0,6}"
+_ASIDE = rf"(?:\s{{0,3}}[(（](?P<aside>[^()（）\n]{{0,40}})[)）])?{_CLOSERS}"
+_AFTER = re.compile(
+    rf"(?P<shut>{_CLOSERS}){_ASIDE}"
+    rf"(?:[ \t]{{0,9}}[:：=]{_CLOSERS}|(?P<is>[ \t]{{1,3}}is\b|为|是)|(?=[ \t]{{0,99}}\n))"
+)
+_OPENERS = " \t*_\"'“‘`\\([（【「"
+_NUMBER = re.compile(NUMBER)
+_DENOMINATOR = re.compile(rf"分?\s{{0,3}}[(（]?\s{{0,3}}{OVER}\s{{0,3}}({NUMBER})", re.IGNORECASE)
+_ALTERNATIVE = re.compile(
+    rf"(?:\s{{0,3}}[(（][^()（）\n]{{0,60}}[)）])?\s{{0,3}}[*_]*{BETWEEN}\s{{0,3}}[*_]*({NUMBER})|,[0-9]", re.IGNORECASE
+)
+#: After a number: it stands for a point of the scale, not for a rating.
+_STATEMENT = re.compile(r"[*_]*\s{0,3}[=:：]|\s+(?:if|when|means)\b|(?:分)?\s*(?:表示|如果|代表)", re.IGNORECASE)
+#: After a number: a word that goes on with the sentence, so that the number counts something else.
+_SENTENCE = re.compile(r"[ \t]+(?!(?:points?|stars?|pts?|marks?|because|since|as|due|overall|in total)\b)[a-z]")
+_CAP = re.compile(r"(?:of|to|[-–—~/至到满分])\s*([0-9]+(?:\.[0-9]+)?)\s*分?\Z", re.IGNORECASE)
+_NUMBERED_MARKS = re.compile(r"\[\[([^\[\]\n]{0,40})(\]\]|\]?\s*\Z)")
+_RESULT = re.compile(r"\[RESULT\]\s*[:：]?[ \t]*", re.IGNORECASE)
+_LABEL_END = re.compile(
+    r"[*_\"'”’`)\]]*\s*(?:\Z|[.,;:!?(，。；：！、|–—\"<}]|-\s|(?:is|because|since|as|wins)\b)", re.IGNORECASE
+)
+_WEAK = (Failure.WRONG_TYPE, Failure.NO_RATING)
+
+
+def ratings(text: str, wanted: OutputField, asked: Asked, *, ended: bool) -> list[FieldOutcome]:
+    """What the labels in a text say of one value field; several outcomes may compete.
+
+    Words that are no value ("Score: see below") count only where nothing better is found.
+
+    Args:
+        text: The text to look at.
+        wanted: The value field.
+        asked: All fields; labels like "Rating" count only where ``wanted`` is their one value field.
+        ended: The text is known to be cut off, so that a number at its very end is not certain.
+    """
+    alone = asked.only is wanted
+    outcomes = [*_after_labels(text, wanted, alone=alone, ended=ended), *_tagged(text, wanted)]
+    if alone:
+        outcomes += [*_in_marks(text, wanted), *_results(text, wanted, ended=ended)]
+    definite = [o for o in outcomes if o.failure not in _WEAK]
+    return definite or outcomes[:1]
+
+
+def nothing_but(text: str, wanted: OutputField) -> FieldOutcome | None:
+    """The outcome of a text that is nothing but the value, marks around it aside; else None."""
+    bare = text.strip().strip("*_`\"'“”‘’。 \t\n") if len(text) <= _LINE else ""
+    if not bare or "\n" in bare:
+        return None
+    outcome = read_words(wanted, bare)
+    word = outcome.failure is Failure.UNKNOWN_LABEL and len(bare) <= _LONGEST_LABEL and not re.search(r"\s", bare)
+    if outcome.failure is Failure.WRONG_TYPE or (outcome.failure is Failure.UNKNOWN_LABEL and not word):
+        return None
+    return failed(Failure.TRUNCATED, text) if _unclosed(text) else outcome
+
+
+def explained(text: str, wanted: OutputField, asked: Asked) -> list[FieldOutcome]:
+    """The texts that stand behind the label of a text field, each up to the next label."""
+    tag = re.compile(rf"<({re.escape(wanted.name)})>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+    tagged = [FieldOutcome(m[2].strip()) for m in tag.finditer(text)]
+    if tagged:
+        return tagged
+    own = re.compile(_line_label(_text_names(wanted, asked)), re.IGNORECASE)
+    every = re.compile(_line_label("|".join(_names_on_lines(asked))), re.IGNORECASE)
+    found = []
+    for match in own.finditer(text):
+        end = every.search(text, match.end())
+        found.append(FieldOutcome(text[match.end() : end.start() if end else len(text)].strip()))
+    return [o for o in found if o.value]
+
+
+def _after_labels(text: str, wanted: OutputField, *, alone: bool, ended: bool) -> Iterator[FieldOutcome]:
+    for match in _label(wanted, alone).finditer(text):
+        after = _AFTER.match(text, match.end())
+        if after is None or not (match["my"] or _BEFORE.search(text, max(0, match.start() - 40), match.start())):
+            continue
+        if (after["is"] or "").strip() == "is" and not match["my"]:
+            continue
+        outcome = _behind(text, match.start(), after, wanted, ended=ended)
+        if outcome is not None:
+            yield outcome
+
+
+def _behind(
+    text: str, label: int, after: re.Match[str], wanted: OutputField, *, ended: bool
+) -> FieldOutcome | None:
+    """What stands behind a label, on its line or alone on the next one."""
+    end = text.find("\n", after.end())
+    line = text[after.end() : min(len(text) if end < 0 else end, after.end() + _LINE)]
+    last = after.end() + len(line) == len(text)
+    if not line.strip(_OPENERS + "\r"):
+        rest = text[after.end() + len(line) :].lstrip()
+        if not rest:
+            return None if after["aside"] is not None else failed(Failure.TRUNCATED, text[-_LINE:].strip())
+        return nothing_but(rest.partition("\n")[0].strip().rstrip(","), wanted)
+    opened = text[max(text.rfind("\n", 0, label), label - 40, 0) : after.end()]
+    # The end of the text is the end of the value only where nothing is left open.
+    unsure = last and (ended or any(mark in after["shut"] for mark in "\"'”’") or _unclosed(opened + line))
+    scale = wanted.scale
+    if scale is not None and scale.numeric:
+        if after["aside"] and (cap := _CAP.search(plain(after["aside"]))) and not over(scale, cap[1]):
+            return failed(Failure.SCALE_MISMATCH, f"{after[0]}{line}".strip())
+        return _leading_number(scale, line, last=last, unsure=unsure)
+    return _leading_label(wanted, line, unsure=unsure)
+
+
+def _leading_number(scale: Scale, line: str, *, last: bool, unsure: bool) -> FieldOutcome | None:
+    """The number a line begins with; None for a statement that is no rating."""
+    bare = plain(line).lstrip(_OPENERS)
+    number = _NUMBER.match(bare)
+    if number is None:
+        return _words_instead(bare)
+    token = number[0].removesuffix(".")
+    rest = bare[len(token) :]
+    found = _DENOMINATOR.match(rest)
+    left = (rest[found.end() :] if found else rest).strip()
+    if last and (left == "/" or (unsure and left in ("", "."))):
+        return failed(Failure.TRUNCATED, line.strip())
+    if found:
+        if not over(scale, found[1]):
+            return failed(Failure.SCALE_MISMATCH, line.strip())
+        return on_scale(scale, token)
+    if found := _ALTERNATIVE.match(rest):
+        span = found[1] is not None and on_scale(scale, token).value == scale.bottom
+        if span and on_scale(scale, found[1]).value == scale.top:
+            return None  # the scale itself
+        return failed(Failure.AMBIGUOUS, line.strip())
+    if re.match(r"[A-Za-z0-9_%+]", rest):
+        return failed(Failure.WRONG_TYPE, line.strip())
+    if _STATEMENT.match(rest) or _SENTENCE.match(rest):
+        return None
+    return on_scale(scale, token)
+
+
+def _words_instead(words: str) -> FieldOutcome:
+    """Words where a number was due."""
+    first = re.split(r"[.,;(\n]", words)[0].strip(" *_\"'`|)]}").casefold()
+    absent = first in ("", "n/a", "na", "none", "null", "无", "不适用") or words.casefold().startswith("n/a")
+    return failed(Failure.NO_RATING if absent else Failure.WRONG_TYPE, words.strip())
+
+
+def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutcome:
+    """The listed value a line begins with, as a whole token."""
+    words = plain(line).strip()
+    outcome = read_words(wanted, words)
+    if outcome.failure not in (Failure.UNKNOWN_LABEL, Failure.WRONG_TYPE):
+        return failed(Failure.TRUNCATED, words) if unsure else outcome
+    scale = wanted.scale
+    either = "|".join(re.escape(o).replace(r"\ ", r"\s+") for o in (menu(scale) if scale else ("true", "false")))
+    side = f"{SIDE}?" if scale is not None and scale.slots else ""
+    bare = words.lstrip(_OPENERS)
+    if re.match(rf"{side}(?:{either})\s*(?:/|,|{BETWEEN})\s*{side}(?:{either})(?!\w)", bare, re.IGNORECASE):
+        return failed(Failure.AMBIGUOUS, words)
+    one = re.match(rf"{side}(?P<label>{either})(?!\w)", bare, re.IGNORECASE)
+    if one and _LABEL_END.match(bare, one.end()):
+        return read_words(wanted, one["label"])
+    return failed(outcome.failure if len(words.split()) <= 3 else Failure.NO_RATING, words)
+
+
+def _tagged(text: str, wanted: OutputField) -> Iterator[FieldOutcome]:
+    """Values in a tag named like the field."""
+    name = re.escape(wanted.name)
+    for match in re.finditer(rf"<{name}>([^<>]{{0,{_LINE}}})(</{name}>|<?/?\w{{0,40}}\s*\Z)?", text, re.IGNORECASE):
+        if match[2] is None:
+            continue
+        whole = match[2].endswith(">")
+        yield read_words(wanted, match[1]) if whole else failed(Failure.TRUNCATED, match[0])
+
+
+def _in_marks(text: str, wanted: OutputField) -> Iterator[FieldOutcome]:
+    """Values in double brackets."""
+    for match in _NUMBERED_MARKS.finditer(text):
+        yield read_words(wanted, match[1]) if match[2] == "]]" else failed(Failure.TRUNCATED, match[0])
+
+
+def _results(text: str, wanted: OutputField, *, ended: bool) -> Iterator[FieldOutcome]:
+    """Values behind the mark [RESULT]."""
+    for match in _RESULT.finditer(text):
+        line = text[match.end() : match.end() + _LINE].partition("\n")[0]
+        last = match.end() + len(line) == len(text)
+        if not line.strip() and last:
+            yield failed(Failure.TRUNCATED, match[0])
+        elif wanted.scale is not None and wanted.scale.numeric:
+            outcome = _leading_number(wanted.scale, line, last=last, unsure=last and ended)
+            if outcome is not None:
+                yield outcome
+        else:
+            yield _leading_label(wanted, line, unsure=last and ended)
+
+
+def _label(wanted: OutputField, alone: bool) -> re.Pattern[str]:
+    """Finds the labels of a value field; "Rating" and the like only where it is the one value asked for."""
+    name = _human(wanted.name)
+    names = [rf"(?:(?:score|rating|grade|verdict)\s+for\s+)?{name}(?:\s+(?:score|rating|verdict))?"]
+    names_zh = [rf"{name}\s{{0,3}}的?\s{{0,3}}(?:评分|得分|分数|结论)"]
+    if alone:
+        names.append(_RATING)
+        names_zh.append(_QUALIFIERS_ZH + f"(?:{_RATING_ZH})")
+        if wanted.scale is not None and not wanted.scale.numeric:
+            names.append(_VERDICT)
+            names_zh.append(_QUALIFIERS_ZH + f"(?:{_VERDICT_ZH})")
+    return re.compile(
+        rf"(?<!\w)(?:{_QUALIFIERS}(?:{'|'.join(names)})(?![\w])|(?:{'|'.join(names_zh)}))", re.IGNORECASE
+    )
+
+
+def _human(name: str) -> str:
+    """A field name as a pattern: spaces, hyphens and underscores are alike."""
+    return r"[\s_-]{1,3}".join(re.escape(part) for part in re.split(r"[\s_-]+", name.strip("_- ")) if part) or r"(?!)"
+
+
+def _text_names(wanted: OutputField, asked: Asked) -> str:
+    names = [_human(wanted.name)]
+    about = wanted.criterion or wanted.name
+    names += [rf"reasoning\s+for\s+{_human(about)}", rf"{_human(about)}\s*的理由"]
+    return "|".join([*names, _REASON] if len(asked.texts) == 1 else names)
+
+
+def _names_on_lines(asked: Asked) -> Iterator[str]:
+    for field in asked.fields:
+        if field.kind == "text":
+            yield _text_names(field, asked)
+        else:
+            yield rf"(?:score\s+for\s+)?{_human(field.name)}(?:\s*的?(?:评分|得分))?"
+    if asked.only is not None:
+        yield f"{_RATING}|{_RATING_ZH}|{_VERDICT}|{_VERDICT_ZH}|" + r"\[RESULT\]"
+
+
+def _line_label(names: str) -> str:
+    return rf"(?m:^)[ \t*_#>\"-]{{0,6}}(?:{names})[*_\"]{{0,3}}[ \t]{{0,3}}(?:[:：][*_]{{0,3}}|(?<=\])[ \t])[ \t]*"
+
+
+def _unclosed(line: str) -> bool:
+    """Whether marks opened on a line are not closed on it."""
+    odd = line.count("**") % 2 or line.count("`") % 2
+    return bool(odd or line.count("[") > line.count("]") or line.count("(") > line.count(")"))

@@ -1,0 +1,232 @@
+"""JSON in a reply: whole, in fences or in prose, almost right, or broken off."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenhand.parse.asked import Asked, has_any, under
+from evenhand.parse.lenient import STRICT, BrokenError, Budget, CutError, Pairs, Scanner, TooDeepError
+from evenhand.parse.values import is_placeholder, read_value
+from evenhand.verdict import Failure, FieldOutcome
+
+#: Keys under which a tool call, or a schema that was filled in, holds the object asked for.
+_SHELLS = ("tool_calls", "tool_call", "function_call", "function")
+_WRAPPERS = ("arguments", "parameters", "properties", "input", "args")
+_OPENING = re.compile(r"[{｛]|\[(?=\s{0,99}(?:[{｛]|\Z))")
+_KEY_AHEAD = re.compile(r"""\s*(?:["'“”‘’＂]|[\w$][\w$.-]{0,119}\s{0,99}[:：]|//|/\*|\#|\Z)""")
+_BRACES = re.compile(r"[{}｛｝]")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stretch of text that is, or was meant to be, a JSON object or a list of them.
+
+    Attributes:
+        start, end: Its place in the text.
+        kind: "clean" (its limits are certain), "guessed" (a quote inside a string made its limits a guess),
+            "cut" (the text ends first; ``value`` holds the pairs that were complete) or "broken".
+        value: Pairs or a list; None when broken.
+        strict: Valid JSON as it stands.
+    """
+
+    start: int
+    end: int
+    kind: Literal["clean", "guessed", "cut", "broken"]
+    value: Any = None
+    strict: bool = False
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found in a reply.
+
+    Attributes:
+        values: field name -> the outcomes found for it; several of them may compete.
+        repaired: Something was read that is not valid JSON.
+        cut: The text ends inside an object.
+        broken: There is an object with an asked key that can't be read for certain.
+        outside: The text beyond all objects.
+        doubtful: Text of objects whose limits are not certain; it may hold rivals.
+        failure: A failure of the reply as a whole.
+    """
+
+    values: dict[str, list[FieldOutcome]] = field(default_factory=dict)
+    repaired: bool = False
+    cut: bool = False
+    broken: bool = False
+    outside: str = ""
+    doubtful: str = ""
+    failure: Failure | None = None
+
+    def add(self, name: str, outcome: FieldOutcome) -> None:
+        self.values.setdefault(name, []).append(outcome)
+
+
+def budget_for(text: str) -> Budget:
+    """Enough for any honest reply of this length, and linear in it."""
+    return Budget(1_000_000 + 8 * len(text))
+
+
+def whole(text: str) -> tuple[bool, Any]:
+    """Whether a text is valid JSON from end to end, and its value."""
+    try:
+        return True, STRICT.decode(text)
+    except (ValueError, RecursionError):
+        return False, None
+
+
+def take(found: Found, asked: Asked, value: Any, *, strict: bool = True) -> None:
+    """Add what one JSON value holds of the fields asked for."""
+    for pairs in _candidates(found, asked, value):
+        _take_pairs(found, asked, pairs, strict=strict)
+
+
+def search(text: str, asked: Asked) -> Found:
+    """All that the objects in a text hold of the fields asked for."""
+    found = Found()
+    outside, doubtful, last = [], [], 0
+    for region in _regions(text, asked, budget_for(text)):
+        outside.append(text[last : region.start])
+        last = region.end
+        if region.kind == "broken":
+            found.broken = True
+        elif region.kind == "cut":
+            _take_cut(found, asked, region.value)
+        else:
+            take(found, asked, region.value, strict=region.strict)
+        if region.kind in ("guessed", "broken"):
+            doubtful.append(text[region.start : region.end])
+    found.outside = "\n".join([*outside, text[last:]])
+    found.doubtful = "\n".join(doubtful)
+    return found
+
+
+def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | None:
+    """The region that begins at a brace or bracket; None where what follows is not meant as one."""
+    try:
+        value, end = STRICT.raw_decode(text, start)
+        return Region(start, end, "clean", value, strict=True)
+    except json.JSONDecodeError as error:
+        budget.left -= (len(text) if error.msg.startswith("Unterminated") else error.pos) - start
+    except RecursionError:
+        return Region(start, len(text), "broken")
+    scanner = Scanner(text, budget)
+    try:
+        if text[start] in "{｛" and not _KEY_AHEAD.match(text, start + 1):
+            return None
+        value, end = scanner.scan(start)
+        return Region(start, end, "guessed" if scanner.guessed else "clean", value)
+    except TooDeepError:
+        return Region(start, len(text), "broken")
+    except CutError:
+        # A guess before the end leaves nothing certain.
+        certain = Pairs() if scanner.guessed else scanner.complete
+        return Region(start, len(text), "cut", certain)
+    except BrokenError:
+        end = _extent(text, start, budget)
+        return Region(start, end, "broken") if asked.value_key.search(text, start, end) else None
+
+
+def next_opening(text: str, start: int) -> int | None:
+    """Where the next object or list of objects may begin."""
+    found = _OPENING.search(text, start)
+    return found.start() if found else None
+
+
+def _regions(text: str, asked: Asked, budget: Budget) -> Iterator[Region]:
+    at = next_opening(text, 0)
+    while at is not None:
+        region = region_at(text, at, asked, budget)
+        if region is not None:
+            yield region
+        at = next_opening(text, region.end if region is not None else at + 1)
+
+
+def _extent(text: str, start: int, budget: Budget) -> int:
+    """Where the braces opened at ``start`` are closed again; the end of the text, if they are not."""
+    depth = 0
+    for brace in _BRACES.finditer(text, start):
+        depth += 1 if brace[0] in "{｛" else -1
+        if depth == 0:
+            budget.left -= brace.end() - start  # when it is used up, the next scan gives up
+            return brace.end()
+    budget.left -= len(text) - start
+    return len(text)
+
+
+def _take_pairs(found: Found, asked: Asked, pairs: Pairs, *, strict: bool) -> None:
+    found.repaired = found.repaired or not strict
+    for wanted in asked.fields:
+        for raw in under(pairs, wanted.name):
+            if not is_placeholder(wanted, raw):
+                found.add(wanted.name, read_value(wanted, raw))
+
+
+def _take_cut(found: Found, asked: Asked, pairs: Pairs) -> None:
+    """An object that was cut off: complete values count, any other value field may have come later."""
+    found.cut = True
+    if has_any(pairs, asked.fields):
+        _take_pairs(found, asked, pairs, strict=False)
+    for wanted in asked.values:
+        if not under(pairs, wanted.name) and wanted.name in found.values:
+            found.add(wanted.name, FieldOutcome(failure=Failure.TRUNCATED))
+
+
+def _candidates(found: Found, asked: Asked, value: Any) -> list[Pairs]:
+    """The objects of equal standing in a value: itself, the elements of a list, or what one wrapper holds."""
+    if isinstance(value, Pairs):
+        inner = _open(found, asked, value)
+        return [inner] if inner is not None else []
+    if isinstance(value, list):
+        return [c for element in value if isinstance(element, Pairs) for c in _candidates(found, asked, element)]
+    return []
+
+
+def _open(found: Found, asked: Asked, value: Pairs) -> Pairs | None:
+    """The object itself if it has an asked key, else the one inside its lone wrapper."""
+    if asked.has_value(value):
+        return value
+    inner: Any = value
+    for key in _SHELLS:
+        if has_key(inner, key):
+            inner = _lone(under(inner, key)[0])
+    for key in _WRAPPERS:
+        if has_key(inner, key):
+            inner = _arguments(found, asked, under(inner, key)[0])
+            break
+    else:
+        if inner is value:
+            inner = _lone(value[0][1]) if len(value) == 1 else value
+    if isinstance(inner, Pairs) and asked.has_value(inner):
+        return inner
+    return value if has_any(value, asked.fields) else None
+
+
+def has_key(value: Any, key: str) -> bool:
+    """Whether a value is an object with this key, letter case aside."""
+    return isinstance(value, Pairs) and bool(under(value, key))
+
+
+def _lone(value: Any) -> Any:
+    """A list's one element; anything else as it is."""
+    return value[0] if type(value) is list and len(value) == 1 else value
+
+
+def _arguments(found: Found, asked: Asked, value: Any) -> Any:
+    """Arguments as an object; some judges send them as a text."""
+    if type(value) is not str:
+        return value
+    valid, parsed = whole(value)
+    if valid:
+        return parsed
+    inner = search(value, asked)
+    found.repaired = found.repaired or inner.repaired
+    found.cut = found.cut or inner.cut
+    found.broken = found.broken or inner.broken
+    for name, outcomes in inner.values.items():
+        found.values.setdefault(name, []).extend(outcomes)
+    return None

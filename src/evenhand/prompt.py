@@ -1,0 +1,266 @@
+"""From a rubric and an item to chat messages: block by block, static first, judged text fenced. Pure.
+
+Judged text is hostile. It is put in once, never read as a template, between two lines that carry a mark its author
+can't predict, and what a chat template would take for structure is broken by a space: ``<|im_start|>`` is shown as
+``< |im_start|>``. All else of it is kept letter for letter.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand import wording
+from evenhand._canon import keyed_mark
+from evenhand.rubric.model import Form, ItemField, OutputField, Rubric
+from evenhand.wording import Words
+
+_REPLY_SHOWN = 4000
+#: Found at the first character of a chat token; looking ahead keeps tokens that begin within others in sight.
+_CHAT_TOKEN = re.compile(
+    r"<(?=[|｜][^\s<>]{1,80}[|｜]>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn|im_start|im_end)>|</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
+_TURN_HOLE = re.compile(r"\{(n|user|assistant)\}")
+Chat = tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The messages of one question.
+
+    Attributes:
+        messages: Chat messages, each {"role": ..., "content": text}.
+        static_messages: How many leading messages hold nothing of the item: the same for all items that are asked
+            for the same fields.
+    """
+
+    messages: Chat
+    static_messages: int
+
+
+def mark_for(key: bytes, item_id: str, rubric: str) -> str:
+    """The fence mark of one item under one rubric (its name or digest).
+
+    Ten hex digits: the same for the same item, so that caches hold, and not to be guessed without the run's key.
+    """
+    return keyed_mark(key, item_id, rubric)
+
+
+def neutralise(text: str, mark: str = "") -> str:
+    """Text without power over the prompt: a space after the first character of each chat token and each mark.
+
+    Chat tokens are ``<|...|>`` (also with full-width bars), ``<s>``, ``<bos>``, ``<start_of_turn>``, ``<<SYS>>``,
+    ``[INST]`` and their kin. Role headers in words ("Human:") are plain text and stay. The text returned holds
+    neither a chat token nor the mark.
+    """
+    if "<" in text or "[" in text:
+        text = _CHAT_TOKEN.sub(lambda found: f"{found[0]} ", text)
+    while mark and mark in text:  # again, for marks that overlap
+        text = text.replace(mark, f"{mark[0]} {mark[1:]}")
+    return text
+
+
+def render(
+    rubric: Rubric, item: Mapping[str, Any], *, fields: tuple[OutputField, ...], form: Form, mark: str
+) -> Prompt:
+    """The messages that ask for some fields of an item's verdict.
+
+    Args:
+        rubric: The contract.
+        item: Item field -> value, in presentation order. Optional fields that are missing or blank are left out;
+            a missing or blank response is shown as such.
+        fields: Output fields to ask for, in order; fields of ``rubric.output``.
+        form: Output form, which decides how the output block is worded.
+        mark: Fence mark from `mark_for`.
+    """
+    plan = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
+    words = wording.of(rubric.language)
+    messages: list[dict[str, Any]] = []
+    told = False
+    for role, blocks in plan.messages:
+        parts: list[str] = []
+        for block in blocks:
+            part = block.text if block.static else _item_block(rubric, block.text, item, mark, words)
+            if not (told or block.static) and mark in part:
+                told = True
+                parts.append(words.fenced.format(mark=mark))
+            if part:
+                parts.append(part)
+        messages.append({"role": role, "content": "\n\n".join(parts)})
+    return Prompt(tuple(messages), plan.static_messages)
+
+
+def re_ask(messages: Chat, reply_text: str, complaints: Sequence[str], language: str) -> Chat:
+    """The conversation that asks once more: the former reply (cut to 4,000 characters), and what was wrong with it."""
+    words = wording.of(language)
+    reply = neutralise(reply_text[:_REPLY_SHOWN]) + ("..." if len(reply_text) > _REPLY_SHOWN else "")
+    listed = "\n".join(f"- {neutralise(complaint)}" for complaint in complaints)
+    return (
+        *messages,
+        {"role": "assistant", "content": reply if reply.strip() else words.no_reply},
+        {"role": "user", "content": f"{words.re_ask}\n{listed}\n{words.again}"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of a message: its text, or the name of a block that depends on the item."""
+
+    text: str
+    static: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is the same for all items: (role, blocks) of each message, and how many messages are static."""
+
+    messages: tuple[tuple[str, tuple[_Block, ...]], ...]
+    static_messages: int
+
+
+class _Keyed:
+    """A rubric as a cache key: equal by digest, or the same object where it has none."""
+
+    __slots__ = ("rubric",)
+
+    def __init__(self, rubric: Rubric) -> None:
+        self.rubric = rubric
+
+    def __hash__(self) -> int:
+        return hash(self.rubric.digest)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Keyed):
+            return NotImplemented
+        return self.rubric is other.rubric or (self.rubric.digest != "" and self.rubric.digest == other.rubric.digest)
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
+    rubric = keyed.rubric
+    known = {field.name: field for field in rubric.output.fields}
+    fields = tuple(known[name] for name in names)
+    messages: list[tuple[str, tuple[_Block, ...]]] = []
+    static = 0
+    for message in rubric.prompt:
+        blocks = tuple(
+            _Block(name, False) if _of_item(rubric, name) else _Block(_static_block(rubric, name, fields, form), True)
+            for name in message.blocks
+        )
+        if static == len(messages) and all(block.static for block in blocks):
+            static += 1
+        messages.append((message.role, blocks))
+    return _Plan(tuple(messages), static)
+
+
+def _of_item(rubric: Rubric, block: str) -> bool:
+    """Whether a block depends on the item."""
+    return block in ("item", "types") or (block not in rubric.texts and rubric.item.field(block) is not None)
+
+
+def _static_block(rubric: Rubric, name: str, fields: tuple[OutputField, ...], form: Form) -> str:
+    words = wording.of(rubric.language)
+    if name == "criteria":
+        return wording.criteria(rubric, words)
+    if name.startswith("scale:"):
+        return wording.named_scale(rubric.scales[name.removeprefix("scale:")], words)
+    if name == "general":
+        return "\n".join(f"{n}. {text}" for n, text in enumerate(rubric.general, 1))
+    if name == "rules":
+        return wording.rules(rubric, words)
+    if name == "output":
+        return wording.output(rubric, fields, form, words)
+    return rubric.texts[name]
+
+
+def _item_block(rubric: Rubric, name: str, item: Mapping[str, Any], mark: str, words: Words) -> str:
+    if name == "item":
+        return _whole_item(rubric, item, mark, words)
+    if name == "types":
+        return _type_notes(rubric, item, words)
+    field = rubric.item.field(name)
+    return _item_field(rubric, field, item, mark, words) if field is not None else ""
+
+
+def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
+    """The notes for this item's type of question; nothing for a type the rubric doesn't know."""
+    types = rubric.types
+    given = item.get(types.item_field) if types is not None else None
+    if types is None or not isinstance(given, str) or given not in types.names:
+        return ""
+    lines = [words.type_notes.format(type=_shown_type(rubric, given))]
+    for n, note in enumerate(types.notes.get(types.names[given], ()), 1):
+        lines.append(f"{n}. {note.text}")
+        if note.example:
+            score = "" if note.score is None else words.scored.format(score=note.score)
+            lines.append(f"   {words.example}{score}{words.colon}{note.example}")
+    return "\n".join(lines)
+
+
+def _shown_type(rubric: Rubric, given: str) -> str:
+    types = rubric.types
+    return types.names.get(given, given) if types is not None and types.fill == "group" else given
+
+
+def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words) -> str:
+    """All that is given of the item, responses last; not the flags the judge is to find out."""
+    answers = rubric.item.responses
+    shown = [
+        field
+        for field in rubric.item.fields
+        if field.name not in answers and not (field.type in ("bool", "number") and rubric.output.field(field.name))
+    ]
+    shown += [field for field in rubric.item.fields if field.name in answers]
+    parts = [_item_field(rubric, field, item, mark, words) for field in shown]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark: str, words: Words) -> str:
+    """A heading and the field's value, fenced where it is to be judged; "" where there is nothing to show."""
+    value = item.get(field.name)
+    is_response = field.name in rubric.item.responses
+    slot = "AB"[rubric.item.responses.index(field.name)] if rubric.mode == "compare" and is_response else ""
+    # the responses of a pair have neutral names, whatever their columns are called
+    name = f"response_{slot.lower()}" if slot else field.name
+    heading = words.slot.format(slot=slot) if slot else field.label or field.name.replace("_", " ").capitalize()
+    if field.type == "turns":
+        heading = rubric.history.heading or heading
+        text = _history(rubric, value or (), words, mark)
+        if not text:
+            return rubric.history.empty
+    elif is_response and (value is None or not str(value).strip()):
+        return f"{_with_colon(heading, words)}\n{words.no_response if value is None else words.blank}"
+    elif value is None or field.type == "images":
+        return ""
+    else:
+        text = neutralise(_as_text(rubric, field, value, words), mark)
+        if not text.strip():
+            return f"{_with_colon(heading, words)}\n{words.blank}" if field.required else ""
+    if field.name in rubric.item.judged:
+        text = f"<<<{name} {mark}>>>\n{text}\n<<<end {name} {mark}>>>"
+    return f"{_with_colon(heading, words)}\n{text}"
+
+
+def _with_colon(heading: str, words: Words) -> str:
+    return heading.rstrip(":： ") + words.colon.rstrip()
+
+
+def _as_text(rubric: Rubric, field: ItemField, value: Any, words: Words) -> str:
+    if isinstance(value, bool):
+        return words.yes if value else words.no
+    if rubric.types is not None and field.name == rubric.types.item_field:
+        return _shown_type(rubric, str(value))
+    return str(value)
+
+
+def _history(rubric: Rubric, turns: Sequence[Any], words: Words, mark: str) -> str:
+    pieces = _TURN_HOLE.split(rubric.history.turn or words.turn)  # literal, hole, literal, hole, ...
+    shown = []
+    for number, turn in enumerate(turns, 1):
+        values = {"n": str(number), "user": neutralise(turn.user, mark), "assistant": neutralise(turn.assistant, mark)}
+        shown.append("".join(values[piece] if n % 2 else piece for n, piece in enumerate(pieces)))
+    return "\n\n".join(shown)

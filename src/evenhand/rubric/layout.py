@@ -1,0 +1,117 @@
+"""The prompt of a rubric: named texts, blocks in order, entry phrases; and how verdicts are summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from evenhand.rubric.model import Aggregate, Criterion, ItemSpec, Message, Output
+from evenhand.rubric.options import Context
+from evenhand.rubric.problems import shown
+from evenhand.rubric.yaml_tree import Node
+
+#: Blocks made from the rubric's own data.
+BLOCKS = ("intro", "criteria", "types", "rules", "general", "output", "item")
+_PREFERENCE_NAMES = ("overall_side", "preference", "winner")
+_INTRO = {
+    ("en", "score"): (
+        "You assess one response with care. Rate it on each criterion below, by what it says and nothing else: "
+        "length and confidence earn nothing."
+    ),
+    ("en", "compare"): (
+        "You compare two responses, A and B, with care. Decide on each criterion below by what they say: "
+        "order, length and confidence earn nothing."
+    ),
+    ("zh", "score"): "请仔细评估一个回答，按下列每条标准打分。只看内容，篇幅和语气不加分。",
+    ("zh", "compare"): "请仔细比较 A、B 两个回答，按下列每条标准作出判断。只看内容，先后、篇幅和语气都不算数。",
+}
+
+
+def read_texts(context: Context, item: ItemSpec) -> dict[str, str]:
+    """Named texts; there is always an intro."""
+    language = context.language.split("-")[0]
+    texts = {"intro": _INTRO.get((language, context.mode), _INTRO["en", context.mode])}
+    for name, node in context.root.items("text"):
+        taken = (name in BLOCKS and name != "intro") or item.field(name) is not None or name.startswith("scale:")
+        if taken:
+            context.problems.at(node.key_line, node.path, f"{shown(name)} already is a block", "choose another name")
+        texts[name] = node.value
+    return texts
+
+
+def read_prompt(
+    context: Context, item: ItemSpec, texts: Mapping[str, str], scales: Collection[str]
+) -> tuple[Message, ...]:
+    """The messages and their blocks."""
+    general, types = (bool(context.root.get(key)) for key in ("general", "types"))
+    nodes = context.root.elements("prompt")
+    if not nodes:
+        optional = [name for name, there in (("types", types), ("general", general)) if there]
+        return Message("system", ("intro", "criteria", *optional, "output")), Message("user", ("item",))
+    absent = {name for name, there in (("general", general), ("types", types)) if not there}
+    fields = [field.name for field in item.fields]
+    known = [*BLOCKS, *(f"scale:{name}" for name in scales), *fields, *texts]
+    messages = []
+    for node in nodes:
+        for block in node.elements("blocks"):
+            if block.value not in known:
+                context.problems.unknown(block, "block", block.value, dict.fromkeys(known))
+            elif block.value in absent:
+                context.problems.add(block, f"block {block.value!r}, but the rubric has no {block.value}")
+        blocks = tuple(block.value for block in node.elements("blocks") if block.value in known)
+        role: Literal["system", "user"] = "user" if node.text("role") == "user" else "system"
+        messages.append(Message(role, blocks))
+    _check_shown(context, item, messages)
+    return tuple(messages)
+
+
+def _check_shown(context: Context, item: ItemSpec, messages: list[Message]) -> None:
+    """The judge must see what it judges, in a message of the user."""
+    node = context.root.get("prompt") or context.root
+    blocks = {block for message in messages if message.role == "user" for block in message.blocks}
+    missing = [] if "item" in blocks else [name for name in item.responses if name not in blocks]
+    if missing:
+        context.problems.add(node, f"no user message shows {', '.join(missing)}", "add the block item")
+
+
+def read_ask(context: Context, criteria: tuple[Criterion, ...]) -> dict[str, str | None]:
+    """Entry phrase -> criterion shown first."""
+    names = [criterion.name for criterion in criteria]
+    for _, node in context.root.items("ask"):
+        if node.value is not None and node.value not in names:
+            context.problems.unknown(node, "criterion", node.value, names)
+    return {phrase: node.value for phrase, node in context.root.items("ask")}
+
+
+def read_aggregate(context: Context, item: ItemSpec, criteria: tuple[Criterion, ...]) -> Aggregate:
+    """How verdicts are summed up; a composite exists iff the criteria have weights."""
+    weighted = bool(criteria) and all(criterion.weight is not None for criterion in criteria)
+    node = context.root.get("aggregate")
+    if node is None:
+        return Aggregate(composite=weighted)
+    inputs = [field.name for field in item.fields]
+    for entry in node.elements("per"):
+        if entry.value not in inputs:
+            context.problems.unknown(entry, "input", entry.value, inputs)
+    means = tuple(entry.value for entry in node.elements("means")) or ("item",)
+    return Aggregate(weighted, tuple(entry.value for entry in node.elements("per")), means, _robustness(context, node))
+
+
+def _robustness(context: Context, node: Node) -> dict[str, Any]:
+    least = node.get("robustness", "min")
+    if least is not None and least.value < 2:
+        context.problems.add(least, "a group needs at least 2 members")
+    return {key: entry.value for key, entry in node.items("robustness")}
+
+
+def read_preference(context: Context, output: Output) -> str | None:
+    """compare mode: the field that holds the preferred side."""
+    sides = [field.name for field in output.fields if field.scale is not None and field.scale.slots]
+    given = context.root.get("report", "preference")
+    if given is not None:
+        if given.value not in sides:
+            context.problems.unknown(given, "field on a scale of slots", given.value, sides)
+        return str(given.value)
+    if len(sides) == 1:
+        return sides[0]
+    return next((name for name in _PREFERENCE_NAMES if name in sides), None)

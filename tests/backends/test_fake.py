@@ -1,0 +1,163 @@
+"""The judge without a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.backend import BackendSettings, Request
+from evenhand.backends.fake import Fake, open_backend
+from evenhand.backends.sample import Draw, legal_value
+from evenhand.errors import FinalBackendError, ItemError, UnknownNameError
+from evenhand.rubric.model import OutputField
+from evenhand.scale import Scale
+from evenhand.testing.conformance import check_backend, check_failing, sample_requests
+from evenhand.verdict import Reply
+
+
+def fake(script: str = "") -> Fake:
+    return open_backend(BackendSettings(model=script))
+
+
+def value(reply: Reply) -> Any:
+    return json.loads(reply.text or "")["score"]
+
+
+@pytest.mark.parametrize("script", ["", "top", "bottom", "first", "refuse", "garbage"])
+async def test_conforms(script: str) -> None:
+    """Every behaviour that replies does what every backend must do."""
+    await check_backend(lambda: fake(script))
+
+
+async def test_values_depend_on_the_question_alone() -> None:
+    """Different items get different values; the same item gets the same whatever fence marks its run uses."""
+    replies = [await fake().send(request) for request in sample_requests(n=40)]
+    assert len({value(reply) for reply in replies}) > 5
+    marked = [
+        {"role": "user", "content": f"<<answer {mark}>> it is so <<end>>"} for mark in ("0123456789", "abcdef0123")
+    ]
+    one, two = [await fake().send(sample_requests(messages=(message,))[0]) for message in marked]
+    assert value(one) == value(two)
+
+
+async def test_every_form_is_answered() -> None:
+    """Schema, json and text forms get JSON, the tool form a call, lines labelled lines."""
+    tool = await fake().send(sample_requests("tool")[0])
+    assert tool.tool_calls[0].name == "submit_verdict" and tool.text is None
+    for form in ("schema", "json", "text"):
+        assert 0 <= value(await fake().send(sample_requests(form)[0])) <= 10  # type: ignore[arg-type]
+    lines = (await fake("top").send(sample_requests("lines")[0])).text or ""
+    assert lines.splitlines()[1] == "Score for score: 10"
+
+
+async def test_published_text_formats_are_met() -> None:
+    """A field read by patterns is written so that a pattern finds it."""
+    scale = Scale("s", "ordinal", low=1, high=5)
+    grade = Scale("g", "nominal", values=("C", "I"))
+    fields = (
+        OutputField("score", "scale", scale=scale, patterns=(r"\[\[(\d+)\]\]",)),
+        OutputField("grade", "scale", scale=grade, patterns=(r"(?i)GRADE:\s*([CI])\b",)),
+    )
+    reply = await fake("top").send(Request(({"role": "user", "content": "x"},), "text", fields=fields))
+    assert reply.text == "[[5]]\nGRADE: I"
+
+
+async def test_built_in_behaviours() -> None:
+    """Each name does what it says."""
+    request = sample_requests()[0]
+    assert value(await fake("top").send(request)) == 10
+    assert value(await fake("bottom").send(request)) == 0
+    assert (await fake("refuse").send(request)).refusal
+    assert "score" not in ((await fake("garbage").send(request)).text or "")
+    error = await check_failing(lambda: fake("error"))
+    assert type(error) is FinalBackendError
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("first", ["B", 3]), ("top", ["tie", 9]), ("bottom", ["B", 1])])
+def test_choices_of_listed_values(choice: Any, expected: list[Any]) -> None:
+    """First is the first listed, top and bottom go by size where values are numbers."""
+    draw = Draw(0, choice)
+    assert [draw.listed(["B", "A", "tie"]), draw.listed([3, 1, 9])] == expected
+
+
+async def test_scripts(tmp_path: Path) -> None:
+    """The first matching rule answers, as often as it may; what no rule matches gets legal values."""
+    path = tmp_path / "script.jsonl"
+    rules = [
+        {"contains": "Answer 0", "reply": "no value", "times": 1},
+        {"contains": "Answer 0", "reply": {"reason": "r", "score": 3}},
+        {"contains": "Answer 1", "reply": {"score": 99}},
+    ]
+    path.write_text("\n".join(json.dumps(rule) for rule in rules), encoding="utf-8")
+    backend = fake(str(path))
+    zero, one, two = sample_requests("tool", 3)
+    assert (await backend.send(zero)).text == "no value"
+    assert json.loads(str((await backend.send(zero)).tool_calls[0].arguments)) == {"reason": "r", "score": 3}
+    assert json.loads(str((await backend.send(one)).tool_calls[0].arguments)) == {"score": 99}
+    assert json.loads(str((await backend.send(two)).tool_calls[0].arguments))["score"] in range(11)
+    assert not backend.deterministic and "script" not in str(backend.identity)
+
+
+def test_bad_scripts_are_told_whole(tmp_path: Path) -> None:
+    """Every bad line of a script is listed; an unknown name lists what there is."""
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"reply": 3}\n\n{"contains": "x"}\nnot json\n{"reply": "x", "times": 0}\n', encoding="utf-8")
+    with pytest.raises(ItemError) as caught:
+        fake(str(path))
+    assert [problem.line for problem in caught.value.problems] == [1, 3, 4, 5]
+    with pytest.raises(UnknownNameError, match="garbage"):
+        fake("tpo")
+
+
+async def test_usage_is_estimated() -> None:
+    """Tokens are estimated from lengths and cost nothing."""
+    usage = (await fake().send(sample_requests()[0])).usage
+    assert usage.prompt_tokens and usage.completion_tokens and usage.cost_usd == 0.0
+
+
+LEAVES = st.one_of(
+    st.just({"type": "boolean"}),
+    st.builds(lambda a, b: {"type": "integer", "minimum": a, "maximum": a + b}, st.integers(-9, 9), st.integers(0, 9)),
+    st.builds(lambda a: {"type": "number", "minimum": a, "maximum": a + 1}, st.integers(-9, 9)),
+    st.lists(st.one_of(st.text(), st.integers()), min_size=1).map(lambda v: {"enum": v}),
+    st.builds(lambda n: {"type": ["string", "null"], "minLength": n, "maxLength": n + 9}, st.integers(0, 99)),
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.dictionaries(st.text(max_size=4), inner, max_size=3).map(
+            lambda p: {"type": "object", "properties": p, "required": list(p), "additionalProperties": False}
+        ),
+        inner.map(lambda i: {"type": "array", "items": i, "minItems": 1, "maxItems": 2}),
+        inner.map(lambda i: {"anyOf": [{"type": "null"}, i]}),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCHEMAS, st.integers(0, 2**32), st.sampled_from(["any", "top", "bottom", "first"]))
+def test_values_are_legal(schema: dict[str, Any], seed: int, choice: Any) -> None:
+    """Whatever the schema, the value satisfies it, and the same seed gives the same value."""
+    made = legal_value(schema, Draw(seed, choice))
+    jsonschema.validate(made, schema)
+    assert legal_value(schema, Draw(seed, choice)) == made
+
+
+def test_references_and_merged_schemas() -> None:
+    """Local references and allOf are followed."""
+    schema = {
+        "$defs": {"grade": {"enum": [7]}},
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/$defs/grade"},
+            "b": {"allOf": [{"type": "integer"}, {"minimum": 5, "maximum": 5}]},
+        },
+    }
+    assert legal_value(schema, Draw(1)) == {"a": 7, "b": 5}
