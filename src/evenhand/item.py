@@ -5,32 +5,32 @@ Opening files and frames is the business of `evenhand.sources`; here a row is a 
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand._canon import digest
 from evenhand.errors import Problem, UnknownNameError, close_names
+from evenhand.item_values import READERS, Mistake, Turn, read_id, unfold
 from evenhand.rubric.model import ItemField, ItemSpec
+
+__all__ = [
+    "MAX_ROW_BYTES",
+    "CheckedRow",
+    "Item",
+    "Turn",
+    "check_row",
+    "content_id",
+    "missing_columns",
+    "require_mapping",
+    "too_big",
+]
 
 #: Most bytes one row may have: longer ones are a mistake in the file far more often than a text to be judged.
 MAX_ROW_BYTES = 2_000_000
-#: Fields that may be given as a whole conversation, whose last message is the text.
-PROMPT_FIELDS = ("question", "prompt", "input")
 _ID = "id"
 _DEPTH = 100
 _SHOWN_COLUMNS = 20
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One earlier turn of a conversation."""
-
-    user: str
-    assistant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,6 @@ class CheckedRow:
     problems: tuple[Problem, ...]
 
 
-class _Mistake(ValueError):
-    """A value that is not of its field's type; the message follows the field's name."""
-
-
 def check_row(
     row: Mapping[str, Any],
     spec: ItemSpec,
@@ -99,26 +95,129 @@ def check_row(
         null and "" stay apart.
     """
     mapping = mapping or {}
-    problems = [*_text_problems(row, max_bytes), *missing_columns(row, spec, mapping)]
+    required = [f.name for f in spec.fields if f.required]
+    problems = [*_text_problems(row, max_bytes), *missing_columns(row, required, spec, mapping)]
     columns = {name: _column(name, row, spec, mapping) for name in (_ID, *(f.name for f in spec.fields))}
+    values = {name: None if column is None else row.get(column) for name, column in columns.items()}
+    unfold(values, spec)
     fields: dict[str, Any] = {}
-    given_id = None
-    for name in columns:
-        column = columns[name]
-        value = row.get(column) if column is not None else None
+    own_id = None
+    for name, column in columns.items():
         item_field = spec.field(name)
         try:
-            if item_field is None:
-                given_id = _given_id(value)
-            else:
-                fields[name] = _READERS[item_field.type](value)
-                _require_value(item_field, fields[name], spec, given=column in row)
-        except _Mistake as mistake:
+            if name == _ID:
+                own_id = read_id(values[name])
+            if item_field is not None:
+                fields[name] = READERS[item_field.type](values[name])
+                if item_field.required and column in row and name not in spec.responses:
+                    _require_value(item_field, fields[name])
+        except Mistake as mistake:
             label = name if column in (name, None) else f"{name} (column {column})"
             problems.append(Problem(None, "", f"{label} {mistake}"))
-    if not problems:
-        _spread_conversations(fields, spec)
-        problems += [Problem(None, "", f"{n} {v}") for n, v in fields.items() if isinstance(v, _Mistake)]
     used = set(columns.values())
-    extra = {column: value for column, value in row.items() if column not in used}
-    return CheckedRow(fields, extra, given_id, tuple(problems))
+    return CheckedRow(fields, {c: v for c, v in row.items() if c not in used}, own_id, tuple(problems))
+
+
+def missing_columns(
+    columns: Iterable[str], names: Iterable[str], spec: ItemSpec, mapping: Mapping[str, str]
+) -> list[Problem]:
+    """One problem for each of some fields that no column holds, with the columns that do exist.
+
+    Args:
+        columns: The row's or table's columns.
+        names: Fields (or "id") to look for.
+        spec: What the rubric reads.
+        mapping: Field name or "id" -> column.
+    """
+    present = list(columns)
+    problems = []
+    for name in names:
+        if _column(name, present, spec, mapping) in present:
+            continue
+        sought = f"no column {mapping[name]!r} for {name}" if name in mapping else f"no {name}"
+        listed = ", ".join(map(_shown, present[:_SHOWN_COLUMNS])) + (", ..." if len(present) > _SHOWN_COLUMNS else "")
+        close = close_names(mapping.get(name, name), present)
+        remedy = " or ".join(f"--map {name}={_shown(other)}" for other in close) or f"--map {name}=COLUMN"
+        problems.append(Problem(None, "", f"{sought}; columns: {listed or 'none'}", remedy))
+    return problems
+
+
+def require_mapping(mapping: Mapping[str, str], spec: ItemSpec) -> None:
+    """Refuse a mapping to fields that the rubric doesn't read.
+
+    Raises:
+        UnknownNameError: a key is neither a field nor "id".
+    """
+    known = [_ID, *(f.name for f in spec.fields)]
+    for name in mapping:
+        if name not in known:
+            raise UnknownNameError("item field", name, known)
+
+
+def content_id(fields: Mapping[str, Any]) -> str:
+    """32 hex digits for a row's item fields, the same from whatever kind of file it was read.
+
+    Null, "" and no turns are the same here (CSV can't tell them apart), and so are 1 and 1.0.
+    """
+    return digest({name: _plain(value) for name, value in fields.items() if value not in (None, "", ())})
+
+
+def too_big(size: int, limit: int) -> str:
+    """The message about a row of too many bytes."""
+    return f"the row has {size:,} bytes, more than the limit of {limit:,}"
+
+
+def _column(name: str, columns: Iterable[str], spec: ItemSpec, mapping: Mapping[str, str]) -> str | None:
+    """The column a field is read from; None when there is none (a mapped one may still be absent)."""
+    if name in mapping:
+        return mapping[name]
+    if name in columns:
+        return name
+    return next((other for other, target in spec.aliases.items() if target == name and other in columns), None)
+
+
+def _text_problems(row: Mapping[str, Any], max_bytes: int) -> list[Problem]:
+    """Texts that can't be sent or stored, and a row that is too big."""
+    problems = []
+    size = 0
+    for column, value in row.items():
+        try:
+            size += _bytes(column) + _bytes(value)
+        except UnicodeEncodeError:
+            problems.append(Problem(None, "", f"{_shown(column)} holds half a surrogate pair, which is no text"))
+        except Mistake as mistake:
+            problems.append(Problem(None, "", f"{_shown(column)} {mistake}"))
+    if size > max_bytes:
+        problems.append(Problem(None, "", too_big(size, max_bytes)))
+    return problems
+
+
+def _bytes(value: Any, depth: int = 0) -> int:
+    """UTF-8 bytes of all texts in plain data."""
+    if isinstance(value, str):
+        return len(value.encode())
+    if depth > _DEPTH:
+        raise Mistake(f"is nested more than {_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return sum(_bytes(k) + _bytes(v, depth + 1) for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return sum(_bytes(v, depth + 1) for v in value)
+    return 0
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [[v.user, v.assistant] if isinstance(v, Turn) else v for v in value]
+    return value
+
+
+def _require_value(item_field: ItemField, value: Any) -> None:
+    """A required value must be there; only turns may be none at all."""
+    if value is None or (value == () and item_field.type != "turns"):
+        raise Mistake("is required, and not given")
+    if isinstance(value, str) and not value.strip():
+        raise Mistake("is required, and blank")

@@ -153,7 +153,7 @@ class Asker:
         sent: list[Exchange],
     ) -> Verdict:
         first = self.request(trial, asked, form)
-        messages = re_ask(tuple(first.messages), reply_text(reply), wrong, self.rubric.language)
+        messages = re_ask(tuple(dict(m) for m in first.messages), reply_text(reply), wrong, self.rubric.language)
         try:
             second = await self._send(replace(first, messages=messages, attempt=1), sent)
         except AccessError:

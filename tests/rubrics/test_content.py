@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from evenhand.rubric.load import builtin_names, load_rubric
 
+from evenhand.rubric.load import builtin_names, load_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rubric.schema import asked_fields, reply_schema
 from evenhand.rules import Checked, compile_rubric
@@ -359,6 +359,10 @@ def test_critic_facts_about_counts(name: str) -> None:
     assert "facts-count-differs" in broken(name, wrong | {"Rating": 8}, item, facts=True)
     assert broken(name, right | {"Rating": 9}, item, facts=True) == {}
     assert "facts-same" in broken(name, right | {"Rating": 4}, item, facts=True)
+    # the share of wrong information sets no band where only the match with the reference counts
+    for kind in ("Counting", "OCR"):
+        some = {**right, "wrong_share": "less than half", "Rating": 8}
+        assert broken(name, some, {"answer": "a", "type": kind}, facts=True) == {}
 
 
 @pytest.mark.parametrize("name", CRITICS)

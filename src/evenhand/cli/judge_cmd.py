@@ -13,6 +13,7 @@ import click
 from evenhand.cli import options
 
 if TYPE_CHECKING:
+    from evenhand.rubric.model import Form
     from evenhand.run import RunSpec
 
 LOW_COVERAGE = 5
@@ -118,7 +119,7 @@ def _dry_run(spec: RunSpec) -> int:
 )
 @click.option("--order", type=click.Choice(["ab", "ba"]), default="ab", help="Presentation order of a pair.")
 @click.option("--no-reason", is_flag=True, help="The short form.")
-def render_command(data: str, form: str | None, order: str, **given: Any) -> int:
+def render_command(data: str, form: Form | None, order: str, **given: Any) -> int:
     """Print the exact messages a judge would get for each item, as JSON lines.
 
     Example: evenhand render examples/doc-qa.jsonl --rubric doc-qa --limit 1

@@ -50,17 +50,23 @@ def _check(file: IO[bytes], name: str) -> None:
     from evenhand.errors import ItemError, Problem
 
     problems = []
+    bad = 0
     for number, raw in enumerate(file, 1):
-        if raw.strip():
-            try:
-                _parsed(raw)
-            except (ValueError, RecursionError) as error:
-                what = "not valid JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
-                problems.append(Problem(number, "", what))
+        try:
+            _parsed(raw) if raw.strip() else None
+        except (ValueError, RecursionError) as error:
+            bad += 1
+            if bad <= _MOST_PROBLEMS:
+                problems.append(Problem(number, "", _wrong(error)))
     if problems:
-        more = max(0, len(problems) - _MOST_PROBLEMS)
         hint = "each line must be one JSON object; evenhand read --help lists its keys"
-        raise ItemError(problems[:_MOST_PROBLEMS], file=name, hint=hint, more=more)
+        raise ItemError(problems, file=name, hint=hint, more=bad - len(problems))
+
+
+def _wrong(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    return "not valid JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
 
 
 def _parsed(raw: bytes) -> tuple[Any, Reply, tuple[OutputField, ...]]:
@@ -86,9 +92,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
             spool.seek(0)
             yield spool
         return
-    try:
-        file = Path(name).open("rb")
-    except OSError as error:
-        raise InputError(f"can't read {name}: {error.strerror}") from error
-    with file:
+    if not Path(name).is_file():
+        raise InputError(f"no file {name}", hint="- reads standard input")
+    with Path(name).open("rb") as file:
         yield file

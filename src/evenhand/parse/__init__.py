@@ -62,10 +62,16 @@ def _from_calls(calls: tuple[ToolCall, ...], asked: Asked, function: str | None)
     found = Found()
     meant = [call for call in calls if call.name == function] or calls
     for call in meant:
-        if isinstance(call.arguments, str):
-            take(found, asked, Pairs([("arguments", call.arguments)]))
+        if not isinstance(call.arguments, str):
+            take(found, asked, _as_read(call.arguments))
+            continue
+        valid, value = whole(call.arguments)
+        if valid and type(value) is str:
+            valid, value = whole(value)
+        if valid:
+            take(found, asked, value)
         else:
-            take(found, asked, Pairs([("arguments", _as_read(call.arguments))]))
+            found.join(search(call.arguments, asked))
     return found
 
 
@@ -96,6 +102,8 @@ def _from_text(text: str, asked: Asked, *, ended: bool, inner: bool = False) -> 
         if not valid:
             return _from_prose(answer, asked, ended=ended)
         text = answer
+    if ended and isinstance(value, Number):
+        return Found(failure=Failure.TRUNCATED)  # more digits may have been due
     if type(value) is str and not inner:
         return _from_text(value, asked, ended=ended, inner=True)
     return _from_json(value, text, asked)

@@ -107,9 +107,7 @@ def _after_labels(text: str, wanted: OutputField, *, alone: bool, ended: bool) -
             yield outcome
 
 
-def _behind(
-    text: str, label: int, after: re.Match[str], wanted: OutputField, *, ended: bool
-) -> FieldOutcome | None:
+def _behind(text: str, label: int, after: re.Match[str], wanted: OutputField, *, ended: bool) -> FieldOutcome | None:
     """What stands behind a label, on its line or alone on the next one."""
     end = text.find("\n", after.end())
     line = text[after.end() : min(len(text) if end < 0 else end, after.end() + _LINE)]
@@ -225,9 +223,7 @@ def _label(wanted: OutputField, alone: bool) -> re.Pattern[str]:
         if wanted.scale is not None and not wanted.scale.numeric:
             names.append(_VERDICT)
             names_zh.append(_QUALIFIERS_ZH + f"(?:{_VERDICT_ZH})")
-    return re.compile(
-        rf"(?<!\w)(?:{_QUALIFIERS}(?:{'|'.join(names)})(?![\w])|(?:{'|'.join(names_zh)}))", re.IGNORECASE
-    )
+    return re.compile(rf"(?<!\w)(?:(?:{'|'.join(names_zh)})|{_QUALIFIERS}(?:{'|'.join(names)})(?!\w))", re.IGNORECASE)
 
 
 def _human(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from evenhand.rubric.model import OutputField
 from evenhand.scale import Scale
@@ -70,7 +70,7 @@ def _scale(line: Mapping[str, Any]) -> Scale:
             raise ValueError("labels must be a list of different texts")
         return Scale("", "nominal", values=tuple(labels))
     if labels is None and isinstance(scale, Mapping):
-        low, high, integer = (scale.get(key) for key in ("min", "max", "integer"))
+        low, high, integer = scale.get("min"), scale.get("max"), scale.get("integer")
         if _is_number(low) and _is_number(high) and low <= high and isinstance(integer, bool):
             return Scale("", "ordinal" if integer else "interval", low=low, high=high, integer=integer)
         raise ValueError("scale must have min <= max (numbers) and integer (true or false)")
@@ -88,15 +88,19 @@ def _content(content: Any) -> str | None:
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     calls = message.get("tool_calls") or []
-    functions = [call.get("function") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else [0]
-    functions += [message["function_call"]] if message.get("function_call") else []
-    read = []
-    for function in functions:
-        arguments = function.get("arguments") if isinstance(function, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(arguments, str | Mapping):
-            raise ValueError("a tool call must have a function with arguments (a text or an object)")
-        read.append(ToolCall(str(function.get("name", "")), arguments))
-    return tuple(read)
+    if not isinstance(calls, list):
+        raise ValueError("tool_calls must be a list")
+    functions = [call.get("function") if isinstance(call, Mapping) else None for call in calls]
+    if message.get("function_call") is not None:
+        functions.append(message["function_call"])
+    return tuple(_call(function) for function in functions)
+
+
+def _call(function: Any) -> ToolCall:
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(arguments, str | Mapping):
+        raise ValueError("a tool call must have a function with arguments (a text or an object)")
+    return ToolCall(str(function.get("name", "")), arguments)
 
 
 def _text_or_none(message: Mapping[str, Any], key: str) -> str | None:
@@ -106,9 +110,9 @@ def _text_or_none(message: Mapping[str, Any], key: str) -> str | None:
     raise ValueError(f"{key} must be a text or null")
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(element, str) for element in value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")

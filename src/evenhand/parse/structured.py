@@ -65,6 +65,13 @@ class Found:
     def add(self, name: str, outcome: FieldOutcome) -> None:
         self.values.setdefault(name, []).append(outcome)
 
+    def join(self, other: Found) -> None:
+        """Add what was found in another part of the reply."""
+        self.repaired, self.cut = self.repaired or other.repaired, self.cut or other.cut
+        self.broken = self.broken or other.broken
+        for name, outcomes in other.values.items():
+            self.values.setdefault(name, []).extend(outcomes)
+
 
 def budget_for(text: str) -> Budget:
     """Enough for any honest reply of this length, and linear in it."""
@@ -107,17 +114,18 @@ def search(text: str, asked: Asked) -> Found:
 
 def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | None:
     """The region that begins at a brace or bracket; None where what follows is not meant as one."""
+    if text[start] != "[" and not _KEY_AHEAD.match(text, start + 1):
+        return None
     try:
         value, end = STRICT.raw_decode(text, start)
         return Region(start, end, "clean", value, strict=True)
     except json.JSONDecodeError as error:
-        budget.left -= (len(text) if error.msg.startswith("Unterminated") else error.pos) - start
+        seen = len(text) if error.msg.startswith("Unterminated") else error.pos
+        budget.left -= seen - start + error.pos // 64  # the error has counted lines from the text's beginning
     except RecursionError:
         return Region(start, len(text), "broken")
     scanner = Scanner(text, budget)
     try:
-        if text[start] in "{｛" and not _KEY_AHEAD.match(text, start + 1):
-            return None
         value, end = scanner.scan(start)
         return Region(start, end, "guessed" if scanner.guessed else "clean", value)
     except TooDeepError:
@@ -159,6 +167,9 @@ def _extent(text: str, start: int, budget: Budget) -> int:
 
 
 def _take_pairs(found: Found, asked: Asked, pairs: Pairs, *, strict: bool) -> None:
+    empty = [is_placeholder(wanted, raw) for wanted in asked.values for raw in under(pairs, wanted.name)]
+    if empty and all(empty):
+        return  # the form that was asked for, not filled in
     found.repaired = found.repaired or not strict
     for wanted in asked.fields:
         for raw in under(pairs, wanted.name):
@@ -221,12 +232,6 @@ def _arguments(found: Found, asked: Asked, value: Any) -> Any:
     if type(value) is not str:
         return value
     valid, parsed = whole(value)
-    if valid:
-        return parsed
-    inner = search(value, asked)
-    found.repaired = found.repaired or inner.repaired
-    found.cut = found.cut or inner.cut
-    found.broken = found.broken or inner.broken
-    for name, outcomes in inner.values.items():
-        found.values.setdefault(name, []).extend(outcomes)
-    return None
+    if not valid:
+        found.join(search(value, asked))
+    return parsed

@@ -17,6 +17,7 @@ from evenhand.scale import Scale, Value
 from evenhand.verdict import Failure, FieldOutcome
 
 _SHOWN = 80
+_MOST_RIVALS = 4
 _LONGEST_NUMBER = 400
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 #: Between a rating and its denominator.
@@ -60,6 +61,8 @@ def settle(outcomes: Sequence[FieldOutcome]) -> FieldOutcome:
     for outcome in outcomes:
         if not any(outcome.value == o.value and outcome.failure == o.failure for o in distinct):
             distinct.append(outcome)
+        if len(distinct) > _MOST_RIVALS:
+            break
     if len(distinct) == 1:
         return distinct[0]
     return failed(Failure.AMBIGUOUS, " | ".join(str(o.value if o.failure is None else o.detail) for o in distinct))
