@@ -74,7 +74,7 @@ def killed(run: list[str], folder: Path, rng: random.Random) -> int:
     process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and stored(folder) == before:
         time.sleep(0.01)
-    time.sleep(rng.uniform(0, 0.12))
+    time.sleep(rng.uniform(0, 0.25))
     process.send_signal(signal.SIGKILL)
     process.wait()
     return stored(folder)

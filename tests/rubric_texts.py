@@ -47,8 +47,10 @@ preset:
   - {when: blank(response_a) and blank(response_b), call: none, set: {"{criterion}": tie}}
 let: {gap: abs(rank_a - rank_b)}
 rules:
-  - {id: rank, each: slot, if: "rank_x > rank_y and overall == 'Y'", say: "{X} ranks {rank_x}, {Y} ranks {rank_y}; make rank_x low or overall X."}
-  - {id: tied, each: criterion, severity: warning, if: "{criterion} == 'tie' and gap > 3", say: "{criterion} is '{{criterion}}' but {gap} apart"}
+  - {id: rank, each: slot, if: "rank_x > rank_y and overall == 'Y'",
+     say: "{X} ranks {rank_x}, {Y} ranks {rank_y}; make rank_x low or overall X."}
+  - {id: tied, each: criterion, severity: warning, if: "{criterion} == 'tie' and gap > 3",
+     say: "{criterion} is '{{criterion}}' but {gap} apart"}
 report: {preference: overall}
 """
 

@@ -59,7 +59,7 @@ class _Tally:
         self._orders = tuple(manifest["orders"])
         self._repeats = manifest["repeats"]
         self._weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
-        self._asked = {name for name in manifest["asked"]}
+        self._asked = set(manifest["asked"])
         self.models: set[str] = set()
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
@@ -71,7 +71,7 @@ class _Tally:
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
-        self._composite = ClusteredMean()
+        self._composite = _bounded_mean(rubric)
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
 
@@ -185,7 +185,7 @@ class _Tally:
             "cost_usd": self._cost,
         }
         if self._rubric.preference is not None:
-            facts["preference"] = {side: self._preference[side] for side in self._sides_of_scale()}
+            facts["preference"] = {side: self._preference[side] for side in self._labels(self._rubric.preference)}
             if len(self._orders) > 1:
                 facts["flips"] = self._flips
         return facts
@@ -195,14 +195,21 @@ class _Tally:
             facts = _estimate(self._means[name].estimate())
         else:
             counts = self._counts.get(name, Counter())
-            facts = {"counts": dict(counts), "n": counts.total()}
+            facts = {"counts": {label: counts[label] for label in self._labels(name)}, "n": counts.total()}
         facts["set_in_code"] = self._preset[name]
         facts["failures"] = dict(self._field_failures[name])
         return facts
 
-    def _sides_of_scale(self) -> list[str]:
-        field = self._rubric.output.field(self._rubric.preference or "")
+    def _labels(self, name: str) -> list[str]:
+        field = self._rubric.output.field(name)
         return [str(v) for v in field.scale.values or ()] if field and field.scale else []
+
+
+def _bounded_mean(rubric: Rubric) -> ClusteredMean:
+    """The composite's mean; it can't leave the weighted ends of its criteria's scales."""
+    weighted = [(c.weight, c.scale) for c in rubric.criteria if c.weight is not None and c.scale.numeric]
+    low = sum(weight * float(scale.bottom) for weight, scale in weighted)
+    return ClusteredMean(low=low, high=sum(weight * float(scale.top) for weight, scale in weighted))
 
 
 def pick(outcome: FieldOutcome, value: ValueKind) -> Any:

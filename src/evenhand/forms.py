@@ -52,16 +52,18 @@ class FormChoice:
 
     async def send(self, send: Send) -> tuple[Form, Reply]:
         """Send in the chosen form; the first calls find out which one that is, one at a time."""
-        while self.form is not None:
-            form = self.form
+        while (form := self._chosen()) is not None:
             try:
                 return form, await send(form)
             except UnsupportedFeatureError:
                 self._refuse(form)
         async with self._lock:
-            if self.form is None:
+            if self._chosen() is None:
                 return await self._try_all(send)
         return await self.send(send)
+
+    def _chosen(self) -> Form | None:
+        return self.form  # other workers may set it at any await
 
     async def _try_all(self, send: Send) -> tuple[Form, Reply]:
         last: tuple[Form, Reply] | None = None

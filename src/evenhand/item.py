@@ -5,6 +5,7 @@ Opening files and frames is the business of `evenhand.sources`; here a row is a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -202,6 +203,8 @@ def _bytes(value: Any, depth: int = 0) -> int:
         return sum(_bytes(k) + _bytes(v, depth + 1) for k, v in value.items())
     if isinstance(value, list | tuple):
         return sum(_bytes(v, depth + 1) for v in value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Mistake(f"holds {value}, which is no finite number")
     return 0
 
 

@@ -8,9 +8,9 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
-from evenhand import __version__
 from evenhand.errors import InputError, RunError, UnknownNameError
 from evenhand.judge import Judge
 from evenhand.rubric.load import parse_rubric
@@ -34,7 +34,7 @@ def new_manifest(
     """The manifest of a new run; its key is random, so that nobody who writes an answer can forge a fence."""
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "evenhand": __version__,
+        "evenhand": version("evenhand"),
         "python": platform.python_version(),
         "rubric": rubric_entry(rubric),
         "judge": judge_entry(judge, identity),
@@ -97,12 +97,10 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
     Raises:
         RunError: rubric, judge, settings, short form or orders differ; the message shows how.
     """
-    changes = [*_rubric_changes(old["rubric"], new["rubric"])]
-    for key, before, after in _compare(old["judge"], new["judge"], "judge"):
-        changes.append(f"{key}: {before!r} -> {after!r}")
-    for key in ("orders", "short"):
-        if old[key] != new[key]:
-            changes.append(f"{key}: {old[key]!r} -> {new[key]!r}")
+    changes = _rubric_changes(old["rubric"], new["rubric"])
+    changes += [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
+    plan = ("orders", "short")
+    changes += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
     if new["repeats"] < old["repeats"]:
         changes.append(f"repeats: {old['repeats']} -> {new['repeats']}")
     if changes:
@@ -111,13 +109,9 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
 
 
 def _rubric_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    changes = []
-    for key, before, after in _compare(
-        {"name": old["name"], "options": old["options"], "weights": old["weights"]},
-        {"name": new["name"], "options": new["options"], "weights": new["weights"]},
-        "rubric",
-    ):
-        changes.append(f"{key}: {before!r} -> {after!r}")
+    named = ("name", "options", "weights")
+    before, after = ({key: entry[key] for key in named} for entry in (old, new))
+    changes = [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(before, after, "rubric")]
     if old["source"] != new["source"]:
         lines = difflib.unified_diff(
             old["source"].splitlines(), new["source"].splitlines(), "stored rubric", "rubric now", lineterm="", n=0

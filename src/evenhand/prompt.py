@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand import wording
+import evenhand.wording as wording
 from evenhand._canon import keyed_mark
 from evenhand.rubric.model import Form, ItemField, OutputField, Rubric
 from evenhand.wording import Words

@@ -153,10 +153,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     if exists(spec.folder) and spec.fresh:
         Store.open(spec.folder, write=True).close()  # refuses when another process is at work there
         shutil.rmtree(spec.folder)
-    if exists(spec.folder):
-        store = Store.open(spec.folder, write=True)
-    else:
-        store = Store.create(spec.folder, manifest)
+    store = Store.open(spec.folder, write=True) if exists(spec.folder) else Store.create(spec.folder, manifest)
     created = store.manifest["key"] == manifest["key"]
     try:
         require_same(store.manifest, manifest, str(spec.folder))

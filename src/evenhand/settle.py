@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand import parse
+from evenhand.parse import read
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import Rules
@@ -54,7 +54,7 @@ def settle(rubric: Rubric, rules: Rules, item: Mapping[str, Any], asked: Questio
     outcomes = {name: FieldOutcome(value, preset=True) for name, value in asked.fixed.items()}
     reading = Reading({})
     if reply is not None:
-        reading = parse.read(reply, asked.fields, function=rubric.output.function)
+        reading = read(reply, asked.fields, function=rubric.output.function)
         outcomes.update(_map_back(rubric, asked, _with_distributions(reading, reply)))
     outcomes = {f.name: outcomes[f.name] for f in rubric.output.fields if f.name in outcomes}
     return _conclude(rubric, rules, item, outcomes, reading)

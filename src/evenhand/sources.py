@@ -6,53 +6,24 @@ read_items -> open_source -> one reader per format -> check_row -> Item or BadRo
 from __future__ import annotations
 
 import contextlib
-import csv
-import datetime
-import io
 import itertools
 import os
 import random
-import shutil
 import sqlite3
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
-from evenhand.errors import InputError, ItemError, MissingExtraError, Problem, UnknownNameError
-from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping, too_big
-from evenhand.item_values import read_json
+from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
+from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
+from evenhand.rows import FORMATS, STDIN, RawRow, as_frame, file_rows, frame_rows, python_rows
 from evenhand.rubric.model import ItemSpec
 
 _SUFFIXES = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"
 }  # fmt: skip
-#: Input formats by name.
-FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
 _TABLES = ("csv", "tsv", "parquet")
-_MAX_JSON_BYTES = 200_000_000  # a .json file is read whole
-_MAX_CELL = 1 << 27  # characters; a row this long is refused later, with its size
-_PIECE = 1 << 20
-_PARQUET_ROWS = 256
-_BOM = b"\xef\xbb\xbf"
-_UTF8 = "save the file as UTF-8"
-
-
-@dataclass(frozen=True, slots=True)
-class RawRow:
-    """One row as it stands in the source.
-
-    Attributes:
-        values: Column -> plain value; may be incomplete where there is a problem.
-        line: 1-based line on which the row begins; None where the source has no lines.
-        problem: Why it can't be read, None when it can.
-    """
-
-    values: Mapping[str, Any]
-    line: int | None = None
-    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +153,14 @@ def open_source(source: Any, *, format: str | None = None, max_bytes: int = MAX_
     if format is not None and format not in FORMATS:
         raise UnknownNameError("input format", format, FORMATS)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        format = format or ("jsonl" if str(source) == "-" else _format_of(path))
-        name = "standard input" if str(source) == "-" else str(path)
-        return RowSource(name, format in _TABLES, _file_rows(path, name, format, max_bytes))
+        return _open_file(Path(source), format, max_bytes)
     if not isinstance(source, list | tuple | Iterator):
-        frame = _as_frame(source)
+        frame = as_frame(source)
         if frame is not None:
-            return RowSource(None, True, _frame_rows(frame))
+            return RowSource(None, True, frame_rows(frame))
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise InputError(f"a {type(source).__name__} has no rows; give a path, a data frame or a list of mappings")
-    return RowSource(None, False, _python_rows(source))
+    return RowSource(None, False, python_rows(source))
 
 
 def _read(
@@ -265,214 +233,15 @@ def _sampled(items: Iterator[Item | BadRow], size: int, seed: int) -> Iterator[I
     yield from sorted(kept, key=lambda item: item.row)
 
 
-def _format_of(path: Path) -> str:
-    try:
-        return _SUFFIXES[path.suffix.lower()]
-    except KeyError:
-        raise InputError(
-            f"can't tell the format of {path} from its name", hint=f"--format {'|'.join(FORMATS)}"
-        ) from None
-
-
-def _opened(path: Path, name: str) -> BinaryIO:
-    """A binary file; standard input is spooled to a temporary one, so that every format can be read from it."""
-    if str(path) == "-":
-        spool = tempfile.TemporaryFile()
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.seek(0)
-        return cast(BinaryIO, spool)
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"no such file: {name}") from None
-    except IsADirectoryError:
-        raise InputError(f"{name} is a folder", hint="give one of the files in it") from None
-    except OSError as error:
-        raise InputError(f"can't read {name}: {error.strerror}") from None
-
-
-def _file_rows(path: Path, name: str, format: str, max_bytes: int) -> Iterator[RawRow]:
-    with _opened(path, name) as file:
-        if format == "jsonl":
-            yield from _json_lines(file, max_bytes)
-        elif format == "json":
-            yield from _json_document(file, name)
-        elif format == "parquet":
-            yield from _parquet_rows(file, name)
-        else:
-            yield from _csv_rows(file, name, "," if format == "csv" else "\t")
-
-
-def _bad(line: int | None, message: str, remedy: str = "", values: Mapping[str, Any] | None = None) -> RawRow:
-    return RawRow(values or {}, line, Problem(line, "", message, remedy))
-
-
-def _json_lines(file: BinaryIO, max_bytes: int) -> Iterator[RawRow]:
-    for number in itertools.count(1):
-        line = file.readline(max_bytes + 2)
-        if not line:
-            return
-        size = len(line.rstrip(b"\r\n"))
-        if size > max_bytes:
-            while not line.endswith(b"\n") and (line := file.readline(_PIECE)):
-                size += len(line)
-            yield _bad(number, too_big(size, max_bytes))
-            continue
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if line.strip():
-            yield _json_row(line, number)
-
-
-def _json_row(line: bytes, number: int) -> RawRow:
-    try:
-        row = read_json(line.decode())
-    except UnicodeDecodeError as error:
-        return _bad(number, f"not UTF-8: byte 0x{line[error.start]:02x} at position {error.start + 1}", _UTF8)
-    except ValueError as error:
-        return _bad(number, str(error))
-    if not isinstance(row, dict):
-        return _bad(number, "not a JSON object", "one {...} a line")
-    return RawRow(row, number)
-
-
-def _json_document(file: BinaryIO, name: str) -> Iterator[RawRow]:
-    text = file.read(_MAX_JSON_BYTES + 1)
-    if len(text) > _MAX_JSON_BYTES:
-        raise InputError(
-            f"{name} has more than {_MAX_JSON_BYTES // 10**6} MB, too much for one JSON document",
-            hint="convert it to JSON lines (.jsonl), which are read one by one",
-        )
-    if not text.strip():
-        return
-    try:
-        document = read_json(text.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InputError(f"{name} is not UTF-8", hint=_UTF8) from None
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from None
-    if isinstance(document, dict):
-        lists = [value for value in document.values() if isinstance(value, list)]
-        document = lists[0] if len(lists) == 1 else None
-    if not isinstance(document, list):
-        raise InputError(f"{name} is neither a list of rows nor an object with one list in it")
-    for row in document:
-        yield RawRow(row) if isinstance(row, dict) else _bad(None, "not a JSON object")
-
-
-def _csv_rows(file: BinaryIO, name: str, delimiter: str) -> Iterator[RawRow]:
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))  # global, but only ever raised
-    # A byte that is not UTF-8 becomes a lone surrogate, which no valid file can hold: so its row alone is bad.
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    header: list[str] = []
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            message = "a quote opened here is not closed" if "unexpected end" in str(error) else f"not CSV: {error}"
-            if not header:
-                raise ItemError([Problem(line, "", message)], file=name) from None
-            yield _bad(line, message)
-            continue
-        if cells is None:
-            return
-        if not cells:
-            continue
-        if header:
-            yield _csv_row(header, cells, line)
-        else:
-            header = _csv_header(cells, line, name)
-
-
-def _csv_header(cells: list[str], line: int, name: str) -> list[str]:
-    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
-    problems = [Problem(line, "", f"two columns have the name {cell!r}") for cell in twice]
-    if not _is_text(cells):
-        problems.append(Problem(line, "", "not UTF-8", _UTF8))
-    _refuse(problems, name)
-    return cells
-
-
-def _csv_row(header: list[str], cells: list[str], line: int) -> RawRow:
-    values = dict(zip(header, cells, strict=False))
-    if not _is_text(cells):
-        values = {k: v.encode(errors="surrogateescape").decode(errors="replace") for k, v in values.items()}
-        return _bad(line, "not UTF-8", _UTF8, values)
-    if len(cells) != len(header):
-        return _bad(line, f"{len(cells)} cells, but the header has {len(header)}", values=values)
-    return RawRow(values, line)
-
-
-def _is_text(cells: list[str]) -> bool:
-    try:
-        "".join(cells).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _parquet_rows(file: BinaryIO, name: str) -> Iterator[RawRow]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "frames") from None
-    try:
-        table = pyarrow.parquet.ParquetFile(file)
-        _distinct(table.schema_arrow.names)
-        for batch in table.iter_batches(batch_size=_PARQUET_ROWS):
-            yield from _python_rows(batch.to_pylist())
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{name} can't be read as Parquet: {error}") from None
-
-
-def _as_frame(source: Any) -> Any:
-    """The source as a narwhals data frame, None when it isn't one."""
-    import narwhals
-
-    frame = narwhals.from_native(source, pass_through=True)
-    if isinstance(frame, narwhals.LazyFrame):
-        frame = frame.collect()
-    return frame if isinstance(frame, narwhals.DataFrame) else None
-
-
-def _frame_rows(frame: Any) -> Iterator[RawRow]:
-    _distinct(frame.columns)
-    return _python_rows(frame.iter_rows(named=True))
-
-
-def _distinct(columns: list[str]) -> None:
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise InputError(f"two columns have the name {twice[0]!r}")
-
-
-def _python_rows(rows: Iterable[Any]) -> Iterator[RawRow]:
-    for row in rows:
-        if not isinstance(row, Mapping):
-            yield _bad(None, f"a {type(row).__name__} where a mapping of columns is due")
-        elif not all(isinstance(column, str) for column in row):
-            yield _bad(None, "a column name that is not text")
-        else:
-            yield RawRow({column: _plain(value) for column, value in row.items()})
-
-
-def _plain(value: Any) -> Any:
-    """Plain data for a value of a data frame or of Python; NaN and its like are null."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(v) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{len(value)} bytes>"
-    if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return _plain(value.tolist())
-    if type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return None
-    if isinstance(value, float):
-        return value
-    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+def _open_file(path: Path, format: str | None, max_bytes: int) -> RowSource:
+    if str(path) == STDIN:
+        name, format = "standard input", format or "jsonl"
+    else:
+        name, format = str(path), format or _SUFFIXES.get(path.suffix.lower())
+        if not path.exists():
+            raise InputError(f"no such file: {name}")
+        if path.is_dir():
+            raise InputError(f"{name} is a folder", hint="give one of the files in it")
+    if format is None:
+        raise InputError(f"can't tell the format of {name} from its ending", hint=f"--format {'|'.join(FORMATS)}")
+    return RowSource(name, format in _TABLES, file_rows(path, name, format, max_bytes))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rubric_texts import PAIR, SCALED, TEN_LINES, changed, rubric
 
 from evenhand.errors import InputError, RubricError, UnknownNameError
 from evenhand.rubric.load import builtin_names, expression_names, load_rubric, parse_rubric
@@ -14,6 +13,7 @@ from evenhand.rubric.model import Aggregate, Example, Message, Option
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import compile_rubric
 from evenhand.scale import Anchor, Scale
+from rubric_texts import PAIR, SCALED, TEN_LINES, changed, rubric
 
 
 def test_ten_lines_are_enough() -> None:
@@ -168,7 +168,9 @@ def test_the_detail_option_drops_examples_then_anchors() -> None:
     assert rubric(SCALED, detail="anchors").criteria[0].scale.anchors
     assert rubric(SCALED, detail="bare").criteria[0].scale.anchors == ()
     named = changed(TEN_LINES, "{range: [1, 5], anchors: {1: wrong, 5: right}}", "five")
-    named += "scales: {five: {range: [1, 5], anchors: {1: wrong}}}\noptions: {detail: {default: bare, values: [bare]}}\n"
+    named += (
+        "scales: {five: {range: [1, 5], anchors: {1: wrong}}}\noptions: {detail: {default: bare, values: [bare]}}\n"
+    )
     assert rubric(named).scales["five"].anchors == ()
 
 
@@ -273,7 +275,9 @@ def test_names_of_expressions() -> None:
 
 def test_output_fields_in_full() -> None:
     """Choices, lists of objects, languages and patterns of published text formats."""
-    text = TEN_LINES + """\
+    text = (
+        TEN_LINES
+        + """\
 output:
   forms: [lines, text]
   function: grade
@@ -281,9 +285,11 @@ output:
   fields:
     - {name: level, type: [low, mid], nullable: true, required: false}
     - {name: issues, type: list, of: {kind: [a, b], real: bool, text: text}, required: true}
-    - {each: criterion, fields: [{name: "{criterion}", scale: criterion, pattern: ["Score for {criterion}: (\\\\d)"], take: last}]}
+    - each: criterion
+      fields: [{name: "{criterion}", scale: criterion, pattern: ["Score for {criterion}: (\\\\d)"], take: last}]
     - {name: why, type: text, language: zh}
 """
+    )
     output = rubric(text).output
     level, issues, truth, why = output.fields
     assert (output.forms, output.function, output.answer) == (("lines", "text"), "grade", "{score}")

@@ -1,13 +1,15 @@
 """Every mistake of a rubric file is found, with its line, its place and a remedy."""
 
+# ruff: noqa: E501  (a table: one case a line)
+
 from __future__ import annotations
 
 import pytest
-from rubric_texts import PAIR, SCALED, TEN_LINES, changed, problems, rubric
 
 from evenhand.errors import RubricError
 from evenhand.rubric.fields import RESERVED
 from evenhand.table import columns
+from rubric_texts import PAIR, SCALED, TEN_LINES, changed, problems, rubric
 
 #: rubric, piece replaced, by what, line, path, part of the message or remedy
 CASES: list[tuple[str, str, str, int, str, str]] = [
@@ -15,7 +17,7 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "rubric: short", "rubric: Short One", 1, "$.rubric", "kebab-case"),
     (TEN_LINES, "rubric: short", "rubrik: short", 1, "$.rubrik", "did you mean rubric?"),
     (TEN_LINES, "rubric: short", "rubrik: short", 1, "$", "key 'rubric' is missing"),
-    (TEN_LINES, "mode: score", "mode: scores", 2, "$.mode", "did you mean score?"),
+    (TEN_LINES, "mode: score", "mode: scorr", 2, "$.mode", "did you mean score?"),
     (TEN_LINES, "mode: score", "mode: score\nmode: score", 3, "$.mode", "stands twice, first in line 2"),
     (TEN_LINES, "mode: score", "mode: score\nversion: 1.5", 3, "$.version", "must be a whole number"),
     (TEN_LINES, "mode: score", "mode: score\ntitle: 5", 3, "$.title", "must be a text, not a number (put it in quotes)"),
@@ -32,6 +34,7 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "answer: text}", "answer: text}\n  aliases: {a: anser}", 5, "$.item.aliases.a", "did you mean answer?"),
     (TEN_LINES, "answer: text}", "answer: text}\n  aliases: {answer: id}", 5, "$.item.aliases.answer", "input itself"),
     (TEN_LINES, "answer: text}", "answer: text}\n  judged: [n]", 5, "$.item.judged[0]", "unknown text input 'n'"),
+    (TEN_LINES, "answer: text}", "answer: text}\n  judged: [question]", 5, "$.item.judged", "answer is judged too"),
     (TEN_LINES, "answer: text}", "answer: text}\n  responses: [n]", 5, "$.item.responses[0]", "required text input"),
     (TEN_LINES, "answer: text}", "answer: text}\n  responses: []", 5, "$.item.responses", "exactly one response"),
     (TEN_LINES, "mode: score", "mode: compare", 3, "$.item", "mode compare needs two responses"),
@@ -54,7 +57,9 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (SCALED, "1-5: [{at: 1,", "1-5: [{at: 0,", 17, "$.criteria[0].examples.1-5[0].at", "with scale=1-5"),
     (SCALED, "1-5: [{at: 1,", "1-4: [{at: 1,", 17, "$.criteria[0].examples.1-4", "has no value '1-4'"),
     (SCALED, "{at: 0, question: Why?", '{at: 0, question: "="', 16, "$.criteria[0].examples.0-10[0].question", "there is none"),
+    (PAIR, "  rank: {range", "  criterion: {range", 7, "$.scales.criterion", "can't be called criterion"),
     # options
+    (SCALED, "  quotes: {def", "  all quotes: {def", 8, "$.options['all quotes']", "can't be the name of an option"),
     (SCALED, "default: 0-10", "default: 0-9", 6, "$.options.scale.default", "not among the values"),
     (SCALED, "values: [bare,", "values: [bar,", 7, "$.options.detail.values[0]", "did you mean bare?"),
     (SCALED, "{default: plain, values: [plain, 2]}", "{default: plain}", 9, "$.options.style", "has no values"),
@@ -108,13 +113,13 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (PAIR, "let: {gap:", "let: {the gap:", 25, "$.let['the gap']", "can't be a name"),
     (PAIR, "rank_x > rank_y", "rank_x > rank_z", 27, "$.rules[0].if", "unknown name 'rank_z'"),
     (PAIR, "rank_x > rank_y", "rank_x >", 27, "$.rules[0].if", "not a valid expression"),
-    (PAIR, "{rank_y};", "{rank_z};", 27, "$.rules[0].say", "unknown placeholder {rank_z}"),
-    (PAIR, "severity: warning", "severity: waring", 28, "$.rules[1].severity", "did you mean warning?"),
-    (PAIR, "id: tied, each: criterion", "id: tied, each: criteria", 28, "$.rules[1].each", "did you mean criterion?"),
+    (PAIR, "{rank_y};", "{rank_z};", 28, "$.rules[0].say", "unknown placeholder {rank_z}"),
+    (PAIR, "severity: warning", "severity: waring", 29, "$.rules[1].severity", "did you mean warning?"),
+    (PAIR, "id: tied, each: criterion", "id: tied, each: criteria", 29, "$.rules[1].each", "did you mean criterion?"),
     (SCALED, "id: bottom,", "id: bottom, each: slot,", 30, "$.rules[0]", "only makes sense in compare mode"),
     (SCALED, "rules:\n", "rules:\n  - {id: bottom, if: truth == 3, say: x}\n", 31, "$.rules[1].id", "rule 'bottom' stands twice"),
     # the rest
-    (PAIR, "preference: overall", "preference: rank_a", 29, "$.report.preference", "field on a scale of slots 'rank_a'"),
+    (PAIR, "preference: overall", "preference: rank_a", 31, "$.report.preference", "field on a scale of slots 'rank_a'"),
     (TEN_LINES, "mode: score", "mode: score\nlabels: {anser: x}", 3, "$.labels.anser", "did you mean answer?"),
     (TEN_LINES, "mode: score", "mode: score\ntext: {item: x}", 3, "$.text.item", "already is a block"),
     (TEN_LINES, "mode: score", "mode: score\nask: {Is it?: trut}", 3, "$.ask['Is it?']", "did you mean truth?"),
@@ -147,7 +152,9 @@ def test_the_base_rubrics_have_no_mistake(text: str) -> None:
     assert problems(text) == []
 
 
-@pytest.mark.parametrize(("text", "old", "new", "line", "path", "part"), CASES, ids=[f"{c[4]} {c[5]}"[:70] for c in CASES])
+@pytest.mark.parametrize(
+    ("text", "old", "new", "line", "path", "part"), CASES, ids=[f"{c[4]} {c[5]}"[:70] for c in CASES]
+)
 def test_mistake(text: str, old: str, new: str, line: int, path: str, part: str) -> None:
     """The mistake is told at its line and path, in words that help; the loader refuses what lint finds by default."""
     broken = changed(text, old, new)
@@ -172,14 +179,16 @@ def test_many_mistakes_at_once() -> None:
     text = changed(text, "gap > 3", "gp > 3")
     text = changed(text, "preference: overall", "preference: all")
     found = problems(text)
-    assert [p.line for p in found] == [3, 8, 29, 29, 30]
+    assert [p.line for p in found] == [3, 8, 30, 30, 32]
     assert found == sorted(found, key=lambda p: p.line or 0)
 
 
 def test_mistakes_of_a_variant_name_it() -> None:
     """What is only wrong with an option changed says with which; the default variant loads."""
     text = changed(SCALED, "value: count(passages), needs: quotes", "value: count(pasages), needs: quotes")
-    assert [p.message for p in problems(text)] == ["column 7: unknown name 'pasages'; did you mean passages?, with quotes=true"]
+    assert [p.message for p in problems(text)] == [
+        "column 7: unknown name 'pasages'; did you mean passages?, with quotes=true"
+    ]
     assert rubric(text).chosen["quotes"] is False
 
 
@@ -198,3 +207,19 @@ def test_reserved_names_are_the_columns_of_an_export(long: bool) -> None:
     manifest = {"asked": [], "orders": ["ab", "ba"]}
     names = set(columns(rubric(SCALED), manifest, long=long)) | set(columns(rubric(PAIR), manifest, long=long))
     assert names <= RESERVED
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("blank(response_x), set", "blank(respons_x), set"),
+        ("{rank_x: 1,", "{rnk_x: 1,"),
+        ("{rank_y};", "{rnk_y};"),
+        ("[rank_x, ", "[rnk_x, "),
+        ("rank_x > rank_y", "rnk_x > rank_y"),
+        ("{criterion} == 'tie'", "the_{criterion} == 'tie'"),
+    ],
+)
+def test_a_mistake_of_an_expanded_entry_is_told_once(old: str, new: str) -> None:
+    """A mistake in an entry for both slots or all criteria is one mistake."""
+    assert len(problems(changed(PAIR, old, new))) == 1

@@ -21,7 +21,7 @@ _COMMANDS = {
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),
     "read": ("read_cmd:read_command", "Read raw replies, without a model."),
     "rubric": ("rubric_cmds:rubric_group", "New, list, show, lint and schema of rubrics."),
-    "model": ("model_cmds:model_group", "Weights of local judges."),
+    "model": ("model_cmds:model", "Weights of local judges."),
 }
 
 

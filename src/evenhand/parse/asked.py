@@ -39,12 +39,8 @@ class Asked:
     @functools.cached_property
     def value_key(self) -> re.Pattern[str]:
         """Finds the key of a value field in broken JSON."""
-        return _key(self.values)
-
-    @functools.cached_property
-    def any_key(self) -> re.Pattern[str]:
-        """Finds the key of any field in broken JSON."""
-        return _key(self.fields)
+        names = "|".join(re.escape(f.name) for f in self.values) or r"(?!)"
+        return re.compile(rf"(?<!\w)(?:{names})\\?[\"'“”‘’＂]?\s{{0,9}}[:：]", re.IGNORECASE)
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -53,11 +49,6 @@ class Asked:
     def has_value(self, pairs: Pairs) -> bool:
         """Whether an object has the key of a value field."""
         return has_any(pairs, self.values)
-
-
-def _key(fields: Iterable[OutputField]) -> re.Pattern[str]:
-    names = "|".join(re.escape(f.name) for f in fields) or r"(?!)"
-    return re.compile(rf"(?<!\w)(?:{names})\\?[\"'“”‘’＂]?\s{{0,9}}[:：]", re.IGNORECASE)
 
 
 def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:

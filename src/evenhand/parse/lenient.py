@@ -20,10 +20,12 @@ _LONGEST_BARE = 200
 _QUOTES = {'"': '"', "＂": "＂", "“": "“”", "”": "“”", "'": "'", "‘": "‘’", "’": "‘’"}
 _OPEN, _CLOSE, _COMMA = "{｛", "}｝", ",，"
 _SKIPPED = re.compile(r"(?:[\s\ufeff\u200b-\u200d\u2060]++|/\*(?:[^*]|\*(?!/))*+\*/|(?://|\#)[^\n]*+)*+")
-_KEY_QUOTED = re.compile(r"""(?:["“”＂]([^"“”＂\n]{1,120})["“”＂]|['‘’]([^'‘’\n]{1,120})['‘’])\s{0,99}[:：]""")
+_KEY_QUOTED = re.compile(
+    r"""(?:"((?:\\.|[^"\\\n]){0,200})"|[“”＂]([^"“”＂\n]{1,200})["“”＂]|['‘’]([^'‘’\n]{1,200})['‘’])\s{0,99}[:：]"""
+)
 _KEY_BARE = re.compile(r"([\w$][\w$.-]{0,119})\s{0,99}[:：]")
 _KEY_BARE_CUT = re.compile(r"[\w$.-]*\s{0,99}\Z")
-_KEY_CUT = re.compile(r"""["“”＂'‘’][^"“”＂'‘’\n]{0,120}["“”＂'‘’]?\s{0,99}\Z""")
+_KEY_CUT = re.compile(r"""(?:"(?:\\.|[^"\\\n]){0,200}\\?"?|[“”＂'‘’][^"“”＂'‘’\n]{0,200}["“”＂'‘’]?)\s{0,99}\Z""")
 _BARE = re.compile(r"[^\s,，}｝\]\[{｛\"“”＂][^,，}｝\]\[{｛\"“”＂\n]*")
 _ELEMENT = "]\"'“‘＂{｛[-0123456789tfnTFN"
 _COMMENT = re.compile(r"//|/\*|#")
@@ -141,7 +143,7 @@ class Scanner:
 
     def _key(self, at: int, *, first: bool) -> tuple[tuple[str, bool], int]:
         if match := _KEY_QUOTED.match(self.text, at):
-            return ((match[1] or match[2]).replace("\\", ""), False), match.end()
+            return (match[match.lastindex or 0].replace("\\", ""), False), match.end()
         if match := _KEY_BARE.match(self.text, at):
             return (match[1], True), match.end()
         if _KEY_CUT.match(self.text, at) or (not first and _KEY_BARE_CUT.match(self.text, at)):

@@ -75,7 +75,7 @@ class Found:
 
 def budget_for(text: str) -> Budget:
     """Enough for any honest reply of this length, and linear in it."""
-    return Budget(1_000_000 + 8 * len(text))
+    return Budget(1_000_000 + 4 * len(text))
 
 
 def whole(text: str) -> tuple[bool, Any]:
@@ -120,7 +120,8 @@ def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | N
         value, end = STRICT.raw_decode(text, start)
         return Region(start, end, "clean", value, strict=True)
     except json.JSONDecodeError as error:
-        seen = len(text) if error.msg.startswith("Unterminated") else error.pos
+        unended = error.msg.startswith("Unterminated") or error.pos >= len(text)
+        seen = len(text) if unended else error.pos
         budget.left -= seen - start + error.pos // 64  # the error has counted lines from the text's beginning
     except RecursionError:
         return Region(start, len(text), "broken")
@@ -135,6 +136,8 @@ def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | N
         certain = Pairs() if scanner.guessed else scanner.complete
         return Region(start, len(text), "cut", certain)
     except BrokenError:
+        if unended:
+            return Region(start, len(text), "cut", Pairs())
         end = _extent(text, start, budget)
         return Region(start, end, "broken") if asked.value_key.search(text, start, end) else None
 

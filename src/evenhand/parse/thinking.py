@@ -32,7 +32,7 @@ def without_thinking(text: str, asked: Asked) -> str | Failure:
             at = opening + 1
             if region is not None and (region.kind == "clean" or region.end <= mark.start()):
                 at = region.end
-            elif region is not None and (budget.left < 0 or asked.any_key.search(text, opening, mark.start())):
+            elif region is not None:
                 return Failure.UNPARSEABLE
         elif mark["close"]:
             kept, start = [], mark.end()

@@ -23,6 +23,9 @@ def read_scales(context: Context) -> dict[str, Scale]:
     """The named scales, with their anchors unless the detail is bare."""
     scales = {}
     for name, node in context.root.items("scales"):
+        if name == "criterion":
+            message = "a scale can't be called criterion: that word stands for the scale of each criterion"
+            context.problems.at(node.key_line, node.path, message)
         scale = read_scale(node, context.problems, name=name, compare=context.mode == "compare")
         if scale is not None:
             scales[name] = _at_detail(scale, context)

@@ -246,7 +246,7 @@ def _short(
             name = binding.name(node.value)
             if name in fields:
                 names[name] = None
-            elif name not in dropped:
+            elif name not in dropped and not context.problems.noted(node):
                 context.problems.add(node, f"unknown field {shown(name)}", known_names(name, fields))
     if nodes:
         missing = [name for name in reader.criteria if name in fields and name not in names]

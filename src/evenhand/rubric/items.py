@@ -8,7 +8,7 @@ from typing import Literal, cast
 from evenhand.rubric.model import History, ItemField, ItemSpec, ItemType, Note, Types
 from evenhand.rubric.options import Context
 from evenhand.rubric.problems import shown
-from evenhand.rubric.scales import legal
+from evenhand.rubric.scales import UNKNOWN, legal
 from evenhand.rubric.yaml_tree import Node
 from evenhand.scale import Scale
 
@@ -42,12 +42,9 @@ def read_item(context: Context) -> ItemSpec:
         if name not in fields:
             problems.unknown(label_node, "input", name, fields)
     found = tuple(fields.values())
-    return ItemSpec(
-        fields=found,
-        aliases=_aliases(node, fields, context),
-        responses=_responses(node, found, context),
-        judged=_judged(node, found, context),
-    )
+    responses = _responses(node, found, context)
+    aliases = _aliases(node, fields, context)
+    return ItemSpec(found, aliases, responses, _judged(node, found, responses, context))
 
 
 def read_history(context: Context) -> History:
@@ -98,7 +95,7 @@ def _note(node: Node, context: Context, scales: Collection[Scale]) -> Note:
     if node.kind == "text":
         return Note(node.value)
     score = node.get("score")
-    if score is not None and not any(legal(scale, score.value) is not None for scale in scales):
+    if score is not None and not any(scale is UNKNOWN or legal(scale, score.value) is not None for scale in scales):
         context.problems.add(score, f"score {shown(score.value)} is on no criterion's scale")
     return Note(node.text("text"), node.text("example"), score.value if score is not None else None)
 
@@ -142,14 +139,20 @@ def _responses(node: Node, fields: tuple[ItemField, ...], context: Context) -> t
     return ((usual or texts)[-1],)
 
 
-def _judged(node: Node, fields: tuple[ItemField, ...], context: Context) -> tuple[str, ...]:
+def _judged(node: Node, fields: tuple[ItemField, ...], responses: tuple[str, ...], context: Context) -> tuple[str, ...]:
+    """The texts that are fenced: as given, else all; a response always is one of them."""
     texts = [field.name for field in fields if field.type in ("text", "turns")]
-    if node.get("judged") is None:
+    given = node.get("judged")
+    if given is None:
         return tuple(texts)
-    for entry in node.elements("judged"):
+    for entry in given.value:
         if entry.value not in texts:
             context.problems.unknown(entry, "text input", entry.value, texts)
-    return tuple(entry.value for entry in node.elements("judged"))
+    judged = tuple(entry.value for entry in given.value)
+    loose = [name for name in responses if name in texts and name not in judged]
+    if loose:
+        context.problems.add(given, f"{', '.join(loose)} is judged too", "list every response")
+    return judged
 
 
 def _humanised(name: str) -> str:

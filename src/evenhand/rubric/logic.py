@@ -87,8 +87,9 @@ class LogicReader:
         if node is None:
             return ""
         text = binding.expression(node.value)
-        for mistake in self._check(text, names) if self._check is not None else ():
-            self._problems.add(node, mistake)
+        if self._check is not None and not self._problems.noted(node):
+            for mistake in self._check(text, names):
+                self._problems.add(node, mistake)
         return text
 
     def _presets(self) -> tuple[Preset, ...]:
@@ -117,8 +118,9 @@ class LogicReader:
         for one in inner:
             field = self._output.field(one.name(key))
             if field is None:
-                remedy = known_names(one.name(key), [f.name for f in self._output.fields])
-                self._problems.at(node.key_line, node.path, f"unknown field {shown(one.name(key))}", remedy)
+                if not self._problems.noted(node):
+                    remedy = known_names(one.name(key), [f.name for f in self._output.fields])
+                    self._problems.at(node.key_line, node.path, f"unknown field {shown(one.name(key))}", remedy)
                 continue
             value = one.text(node.value) if isinstance(node.value, str) else node.value
             values[field.name] = self._value(field, value, node)
@@ -186,7 +188,8 @@ class LogicReader:
         if node is None:
             return ""
         text = binding.text(node.value)
-        for name in _PLACEHOLDER.findall(text):
-            if name not in self._names:
+        unknown = [name for name in _PLACEHOLDER.findall(text) if name not in self._names]
+        if not self._problems.noted(node):
+            for name in unknown:
                 self._problems.add(node, f"unknown placeholder {{{name}}}", known_names(name, self._names))
         return text

@@ -23,7 +23,7 @@ def check_requirements(root: Node, text: str, problems: Problems) -> None:
         if identifier not in wanted:
             problems.add(place, f"{identifier} is not among the ids")
     marked: set[str] = set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         for identifier in _ID.findall(line.partition("#!")[2]):
             marked.add(identifier)
             if identifier not in wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from evenhand.rubric.model import Mode, Option
 from evenhand.rubric.problems import Problems, shown
 from evenhand.rubric.yaml_tree import Node
 from evenhand.scale import Value
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,10 @@ def read_options(root: Node, problems: Problems) -> tuple[Option, ...]:
     """The declared options, in file order."""
     options = []
     for name, node in root.items("options"):
+        if not _NAME.fullmatch(name):
+            problems.at(
+                node.key_line, node.path, f"{shown(name)} can't be the name of an option", "letters, digits, _ and -"
+            )
         default = node.get("default")
         if default is None:
             continue

@@ -38,6 +38,10 @@ class Problems:
         """Note a name that doesn't exist, with close names or the ones that do."""
         self.add(node, f"unknown {kind} {shown(name)}", known_names(name, known))
 
+    def noted(self, node: Node) -> bool:
+        """Whether a mistake was noted at a node; one copy of an expanded entry is enough."""
+        return any(problem.path == node.path for problem in self._found)
+
     def merge(self, other: Problems) -> None:
         """Take over what another variant found and this one did not."""
         told = {(problem.line, problem.path, problem.message) for problem in self._found}

@@ -106,7 +106,9 @@ def legal(scale: Scale, value: Value) -> Value | None:
 
 
 def _range(node: Node, bounds: Node, name: str, problems: Problems) -> Scale | None:
-    low, high = (bound.value for bound in bounds.value) if len(bounds.value) == 2 else (0, 0)
+    if len(bounds.value) != 2:  # told already
+        return None
+    low, high = (bound.value for bound in bounds.value)
     if low >= high:
         problems.add(bounds, "a range goes from low to high", "as in [0, 10]")
         return None

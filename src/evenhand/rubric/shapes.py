@@ -134,7 +134,6 @@ def _list(node: Node, shape: ListOf, problems: Problems) -> Node | None:
     if length < shape.least or (shape.most is not None and length > shape.most):
         wanted = f"{shape.least}" if shape.least == shape.most else f"at least {shape.least}"
         problems.add(node, f"needs {wanted} {'entry' if wanted.endswith('1') else 'entries'}, has {length}")
-        return None
     checked = (check(element, shape.item, problems) for element in node.value)
     return node.with_value([element for element in checked if element is not None])
 

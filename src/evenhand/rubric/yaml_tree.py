@@ -174,7 +174,7 @@ class _Reader:
         line = node.start_mark.line + 1
         if self._count > MAX_NODES or depth > MAX_DEPTH:
             self.over = True
-            self.problems.append(Problem(line, "", _TOO_LARGE))
+            self.problems.append(Problem(None, "", _TOO_LARGE))
             return None
         if isinstance(node, ScalarNode):
             return self._scalar(node, path, line if key_line is None else key_line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ _GENERIC: Mapping[str, Any] = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "score": {"type": "integer", "minimum": 0, "maximum": 10}},
 }
+
+#: Fence marks differ between runs; the values chosen do not depend on them.
+_FENCE_MARK = re.compile(rb"(?<![0-9a-f])[0-9a-f]{10}(?![0-9a-f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def completion(body: bytes, how: Behaviour, fault: str | None) -> Response:
     wanted, schema, function = _wanted(asked, messages, how)
     choices = []
     for index in range(how.choices):
-        draw = Draw(zlib.crc32(body) + 7919 * how.seed + index)
+        draw = Draw(zlib.crc32(_FENCE_MARK.sub(b"", body)) + 7919 * how.seed + index)
         text = how.reply or (_PROSE if schema is None else json.dumps(legal_value(schema, draw)))
         choices.append(_choice(index, wanted, function, text, fault))
     written = sum(len(json.dumps(choice)) for choice in choices) // 4

@@ -1,0 +1,137 @@
+"""What holds for every reply: no wrong numbers, whatever is cut, wrapped or broken."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenhand.parse import read
+from evenhand.verdict import Failure, Reply
+from reading import choice, outcomes, rating, read_text, text
+
+FIELDS = (rating(high=10), text(), choice("side", "A", "B", "tie", "about the same"))
+NUMBER = FIELDS[:2]
+#: Pieces that look like structure to a careless reader.
+TRAPS = (
+    '"rating": 5', '{"rating": 5}', '", "rating": 5, "x": "', "Rating: 5", "[[5]]", "<rating>5</rating>", "评分：5",
+    "</think>", "<think>", "```", "```json", "[RESULT] 5", '"', "'", "\\", "{", "}", "[", "]", ",", ":", "\n", "//", "#",
+    "/*", "5", "side: B", "\\u", "“", "”", " ", "{'rating': 5}", '{"rating":', "<reason>", "\x00", "\ud83d", "é中",
+)  # fmt: skip
+MIXED = st.lists(st.one_of(st.sampled_from(TRAPS), st.text(max_size=8)), max_size=8).map("".join)
+#: Prose in which nothing is labelled and nothing looks like structure.
+PROSE = st.text(alphabet="abc XYZ 12.\n", max_size=30).map(lambda s: f"Well {s} so\n")
+
+
+@st.composite
+def verdicts(draw: st.DrawFn) -> dict[str, Any]:
+    """A valid verdict with other keys around it, in any order."""
+    pairs = [
+        ("rating", draw(st.integers(1, 10))),
+        ("reason", draw(MIXED)),
+        ("side", draw(st.sampled_from(["A", "B", "tie", "about the same"]))),
+        ("note", draw(MIXED)),
+        ("parts", {"style": {"rating": draw(st.integers(1, 10))}, "list": [draw(MIXED)]}),
+        (draw(MIXED), None),
+    ]
+    chosen = dict(pairs[:3] + draw(st.lists(st.sampled_from(pairs[3:]), max_size=3, unique_by=lambda p: p[0])))
+    # A free key must not be an asked one.
+    return {key: chosen[key] for key in draw(st.permutations(list(chosen)))}
+
+
+@st.composite
+def serialised(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+    """A verdict and its JSON, under any spacing."""
+    verdict = draw(verdicts())
+    indent = draw(st.sampled_from([None, 0, 2, "\t"]))
+    separators = draw(st.sampled_from([None, (",", ":"), (" , ", " : ")]))
+    return verdict, json.dumps(verdict, indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
+
+
+@st.composite
+def wrapped(draw: st.DrawFn) -> tuple[dict[str, Any], str, str]:
+    """A verdict, what stands before its JSON, and the JSON with what stands after it."""
+    verdict, body = draw(serialised())
+    thought = draw(MIXED).replace("think>", "")
+    before = draw(st.sampled_from(["", f"<think>{thought}</think>\n"])) + draw(st.one_of(st.just(""), PROSE))
+    fence = draw(st.sampled_from([("", ""), ("```json\n", "\n```"), ("```\n", "\n```\n"), ("", "\n")]))
+    return verdict, before + fence[0], body + fence[1] + draw(st.one_of(st.just(""), PROSE))
+
+
+@given(st.one_of(st.text(), MIXED, serialised().map(lambda s: s[1])), st.sampled_from([None, "length", "stop"]))
+def test_never_raises_and_never_off_scale(reply: str, finish: str | None) -> None:
+    """Any text whatever gives a legal value or a failure for every field."""
+    reading = read(Reply(text=reply, finish=finish), FIELDS)
+    assert set(reading.fields) == {"rating", "reason", "side"}
+    number, side = reading.fields["rating"], reading.fields["side"]
+    assert (number.failure is None) == (type(number.value) is int and 1 <= number.value <= 10)
+    assert (side.failure is None) == (side.value in ("A", "B", "tie", "about the same"))
+
+
+@given(wrapped())
+def test_wrapped_json_comes_back(case: tuple[dict[str, Any], str, str]) -> None:
+    """Valid JSON in a fence, prose or behind reasoning is read exactly, and not called repaired."""
+    verdict, before, after = case
+    reading = read(Reply(text=before + after), FIELDS)
+    assert outcomes(reading) == {key: verdict[key] for key in ("rating", "reason", "side")}
+    assert not reading.repaired
+
+
+@given(wrapped(), st.data())
+@example(({"rating": 10, "reason": "", "side": "A"}, "", '{"reason": "", "side": "A", "rating": 10}'), None)
+def test_cut_json_is_never_misread(case: tuple[dict[str, Any], str, str], data: st.DataObject | None) -> None:
+    """A reply cut anywhere gives the true values or none, whichever byte was the last."""
+    verdict, before, after = case
+    whole = (before + after).encode("utf-8", "surrogatepass")
+    start = len(before.encode("utf-8", "surrogatepass"))
+    cuts = range(start, len(whole)) if data is None else [data.draw(st.integers(0, len(whole)))]
+    for cut in cuts:
+        piece = whole[:cut].decode("utf-8", "replace")
+        reading = read(Reply(text=piece), FIELDS)
+        for name in ("rating", "side"):
+            outcome = reading.fields[name]
+            assert outcome.failure is not None or outcome.value == verdict[name], (piece, name)
+
+
+@given(serialised())
+def test_every_cut_of_plain_json_is_truncated_or_true(case: tuple[dict[str, Any], str]) -> None:
+    """Plain JSON cut at every place: the value is true, truncated, or not told for certain."""
+    verdict, body = case
+    honest = {Failure.TRUNCATED, Failure.UNPARSEABLE}
+    for cut in range(1, len(body)):
+        outcome = read(Reply(text=body[:cut]), NUMBER).fields["rating"]
+        assert outcome.failure in honest or outcome.value == verdict["rating"], (body[:cut], outcome)
+
+
+@given(st.integers(1, 10), st.sampled_from(["**Rating: {}**", "[[{}]]", "Rating: [[{}]]", "<rating>{}</rating>", "**{}**"]))
+def test_cut_marks_are_never_misread(number: int, form: str) -> None:
+    """A rating inside marks that are not closed is not taken."""
+    whole = form.format(number)
+    for cut in range(len(whole)):
+        value = read_text(whole[:cut], *NUMBER)["rating"]
+        assert value == number or str(value).startswith("!")
+
+
+@given(st.integers(1, 10), PROSE, PROSE, st.sampled_from(["Rating: {}", "**Score:** {}/10", "评分：{}", "[RESULT] {}"]))
+def test_prose_around_a_rating_changes_nothing(number: int, before: str, after: str, form: str) -> None:
+    """Text without labels around a labelled rating leaves it as it is."""
+    assert read_text(f"{before}{form.format(number)}\n{after}", *NUMBER)["rating"] == number
+
+
+@given(PROSE)
+def test_prose_alone_is_no_rating(prose: str) -> None:
+    """Numbers in prose are never ratings."""
+    assert read_text(prose, *NUMBER)["rating"] == "!no_rating"
+
+
+@given(serialised(), st.data())
+def test_damaged_json_is_never_misread_silently(case: tuple[dict[str, Any], str], data: st.DataObject) -> None:
+    """One quote left out, doubled or added gives the true rating, or none, or a value the text itself holds."""
+    verdict, body = case
+    at = data.draw(st.integers(0, len(body) - 1))
+    damaged = data.draw(st.sampled_from([body[:at] + body[at + 1 :], body[:at] + '"' + body[at:]]))
+    outcome = read(Reply(text=damaged), NUMBER).fields["rating"]
+    assert outcome.failure is not None or str(outcome.value) in damaged
+    assert outcome.value is None or verdict["rating"] is not None
