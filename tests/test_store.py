@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, Turn
-from evenhand.judge import Answer, Exchange
+from evenhand.judging import Answer, Exchange
 from evenhand.store import SCHEMA, Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import (

@@ -12,7 +12,7 @@ from typing import Any
 from evenhand import facts
 from evenhand.backend import BackendSettings
 from evenhand.errors import InputError
-from evenhand.judge import parse_judge
+from evenhand.judging import parse_judge
 from evenhand.manifest import stored_rubric, with_weights
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric

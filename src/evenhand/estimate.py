@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenhand.judge import Asker
+from evenhand.judging import Asker
 from evenhand.rubric.model import Form
 from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
 

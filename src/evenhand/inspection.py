@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UnknownNameError
-from evenhand.judge import first_request
+from evenhand.judging import first_request
 from evenhand.manifest import stored_rubric
 from evenhand.rules import compile_rubric
 from evenhand.settle import question

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from evenhand.errors import InputError, RunError, UnknownNameError
-from evenhand.judge import Judge
+from evenhand.judging import Judge
 from evenhand.rubric.load import parse_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rubric.schema import asked_fields

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenhand.errors import RunError
 from evenhand.item import Item
-from evenhand.judge import Exchange, first_request
+from evenhand.judging import Exchange, first_request
 from evenhand.manifest import rubric_entry
 from evenhand.rubric.model import Rubric
 from evenhand.rules import Rules, compile_rubric

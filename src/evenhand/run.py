@@ -18,7 +18,7 @@ from typing import Any
 from evenhand.backend import Backend, BackendSettings
 from evenhand.errors import InputError, ItemError, Problem, RunError
 from evenhand.item import Item
-from evenhand.judge import Answer, Asker, Judge
+from evenhand.judging import Answer, Asker, Judge
 from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.rubric.model import Rubric
 from evenhand.runners.local import Stop, run_trials

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, Turn
-from evenhand.judge import Answer, Exchange
+from evenhand.judging import Answer, Exchange
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from evenhand.item import Item
-from evenhand.judge import Answer
+from evenhand.judging import Answer
 from evenhand.runners.local import Stop, run_trials
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Status, Verdict

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from evenhand import run
-from evenhand.judge import Answer
+from evenhand.judging import Answer
 from evenhand.verdict import Status
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from evenhand.judge import Answer
+from evenhand.judging import Answer
 from evenhand.trial import Trial
 
 Ask = Callable[[Trial], Awaitable[Answer]]
