@@ -140,7 +140,7 @@ def test_places_name_file_and_line_or_row(tmp_path: Path) -> None:
         (b'{"question": "q", "answer": "\\ud83d"}', "answer holds half a surrogate pair, which is no text"),
         (b'{"question": "q"}', "no answer; columns: question"),
         (b'{"question": "q", "answer": "a", "m": ' + b"[" * 100_000, "JSON nested too deeply"),
-        (b'{"question": "q", "answer": "' + b"a" * 3_000_000 + b'"}', "the row has 3,000,031 bytes, more than the"),
+        (b'{"question": "q", "answer": "' + b"a" * 3_000_000 + b'"}', "the row has 3,000,032 bytes, more than the"),
         (b'{"question": "q", "answer": "a", "id": 1}', "the id '1' was given before, in line 1"),
     ],
 )
@@ -363,11 +363,14 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
 
 
 def test_two_columns_of_one_name_spoil_a_frame(tmp_path: Path) -> None:
-    """Arrow allows them; which one is meant can't be told."""
+    """Arrow and pandas allow them; which one is meant can't be told."""
+    with pytest.raises(InputError, match="have the same name"):
+        open_source(pandas.DataFrame([["a", "b"]], columns=["x", "x"]))
     table = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names=["x", "x"])
     pyarrow.parquet.write_table(table, tmp_path / "d.parquet")
-    with pytest.raises(InputError, match="two columns have the name 'x'"):
-        list(read_items(tmp_path / "d.parquet", SPEC))
+    for source in (table, tmp_path / "d.parquet"):
+        with pytest.raises(InputError, match=r"two columns have the name 'x'|have the same name"):
+            list(read_items(source, SPEC))
 
 
 @pytest.mark.parametrize("format", [None, "csv"])

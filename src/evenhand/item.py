@@ -96,15 +96,16 @@ def check_row(
         null and "" stay apart.
     """
     mapping = mapping or {}
-    required = [f.name for f in spec.fields if f.required]
-    problems = [*_text_problems(row, max_bytes), *missing_columns(row, required, spec, mapping)]
     columns = {name: _column(name, row, spec, mapping) for name in (_ID, *(f.name for f in spec.fields))}
+    missing = [f.name for f in spec.fields if f.required and columns[f.name] not in row]
+    problems = [*_text_problems(row, max_bytes), *missing_columns(row, missing, spec, mapping)]
     values = {name: None if column is None else row.get(column) for name, column in columns.items()}
     unfold(values, spec)
     fields: dict[str, Any] = {}
     own_id = None
+    by_name = {f.name: f for f in spec.fields}
     for name, column in columns.items():
-        item_field = spec.field(name)
+        item_field = by_name.get(name)
         try:
             if name == _ID:
                 own_id = read_id(values[name])

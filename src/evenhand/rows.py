@@ -78,9 +78,12 @@ def as_frame(source: Any) -> Any:
     """A source as a narwhals data frame (a lazy one is collected), None when it isn't one."""
     import narwhals
 
-    frame = narwhals.from_native(source, pass_through=True)
-    if isinstance(frame, narwhals.LazyFrame):
-        frame = frame.collect()
+    try:
+        frame = narwhals.from_native(source, pass_through=True)
+        if isinstance(frame, narwhals.LazyFrame):
+            frame = frame.collect()
+    except narwhals.exceptions.DuplicateError as error:
+        raise InputError(f"two columns of the frame have the same name: {error}") from None
     return frame if isinstance(frame, narwhals.DataFrame) else None
 
 
@@ -120,18 +123,17 @@ def _bad(line: int | None, message: str, remedy: str = "", values: Mapping[str, 
 
 def _json_lines(file: BinaryIO, max_bytes: int) -> Iterator[RawRow]:
     for number in itertools.count(1):
-        line = file.readline(max_bytes + 2)
+        line = file.readline(max_bytes + 1)
         if not line:
             return
-        size = len(line.rstrip(b"\r\n"))
-        if size > max_bytes:
+        if (size := len(line)) > max_bytes:
             while not line.endswith(b"\n") and (line := file.readline(_PIECE)):
                 size += len(line)
             yield _bad(number, too_big(size, max_bytes))
             continue
         if number == 1:
             line = line.removeprefix(_BOM)
-        if line.strip():
+        if line := line.strip():
             yield _json_row(line, number)
 
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from evenhand.parse import labelled
-from evenhand.parse.asked import Asked
+from evenhand.parse.asked import Asked, quoted_key
 from evenhand.parse.lenient import Bare, Number, Pairs
 from evenhand.parse.refusals import declines
 from evenhand.parse.structured import Found, search, take, whole
@@ -131,13 +131,17 @@ def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
     if len(found.outside) + len(found.doubtful) > _LONGEST_PROSE:
         return Found(broken=True)
     found.cut = found.cut or bool(_OPEN_FENCE.search(found.outside))
+    # A piece of JSON beyond the objects belongs to one that could not be read.
+    unread = [failed(Failure.UNPARSEABLE, found.outside)] if asked.fragment.search(found.outside) else []
     for field in asked.values:
         if patterned.get(field.name):
             found.values[field.name] = patterned[field.name]
             continue
         if field.name in found.values:
             rivals = labelled.ratings(f"{found.outside}\n{found.doubtful}", field, asked, ended=False)
-            found.values[field.name] += [o for o in rivals if o.failure in _DEFINITE]
+            found.values[field.name] += [o for o in rivals if o.failure in _DEFINITE] or unread
+        elif unread and not quoted_key(field).search(found.outside):
+            found.broken = True
         elif not found.cut and not found.broken:
             outcomes = labelled.ratings(found.outside, field, asked, ended=ended)
             if not outcomes and asked.only is field and found.outside == text:
@@ -187,7 +191,7 @@ def _conclude(asked: Asked, found: Found, said: str, *, ended: bool) -> Reading:
     absent = Failure.UNPARSEABLE if found.broken else Failure.TRUNCATED if found.cut or ended else None
     failure = found.failure
     if failure is None and not found.values:
-        failure = absent or Failure.NO_RATING
+        failure = absent or (Failure.UNPARSEABLE if found.unread else Failure.NO_RATING)
     if failure is not None:
         return Reading({f.name: failed(failure, said.strip()) for f in asked.fields}, failure=failure)
     rated = any(f.name in found.values for f in asked.values)

@@ -43,12 +43,27 @@ class Asked:
         return re.compile(rf"(?<!\w)(?:{names})\\?[\"'“”‘’＂]?\s{{0,9}}[:：]", re.IGNORECASE)
 
     @functools.cached_property
+    def fragment(self) -> re.Pattern[str]:
+        """Finds the quoted key of any field: a piece of JSON."""
+        return _quoted_key(self.fields)
+
+    @functools.cached_property
     def names(self) -> frozenset[str]:
         return frozenset(f.name.casefold() for f in self.fields)
 
     def has_value(self, pairs: Pairs) -> bool:
         """Whether an object has the key of a value field."""
         return has_any(pairs, self.values)
+
+
+def quoted_key(field: OutputField) -> re.Pattern[str]:
+    """Finds the quoted key of one field."""
+    return _quoted_key([field])
+
+
+def _quoted_key(fields: Iterable[OutputField]) -> re.Pattern[str]:
+    names = "|".join(re.escape(f.name) for f in fields)
+    return re.compile(rf"[\"'“”‘’＂](?:{names})\\?[\"'“”‘’＂]\s{{0,9}}[:：]", re.IGNORECASE)
 
 
 def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:

@@ -193,11 +193,14 @@ class Scanner:
                 self.guessed = self.guessed or skipped
                 return _unescape(self.text[start : match.start()]), at
             skipped = True
+        self.guessed = self.guessed or skipped
         raise CutError
 
     def _closes(self, at: int, inside: str) -> bool:
         """Whether a quote that ends at ``at`` ends its string, by what comes next."""
         after = self._skip(at)
+        if after == len(self.text) and self.text[at:].strip():
+            return False  # what looks like a comment up to the end is more of the string
         mark = self._char(after)
         if inside == "list":
             return mark == "]" or (mark in _COMMA and self._char(self._skip(after + 1)) in _ELEMENT)

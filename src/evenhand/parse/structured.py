@@ -18,6 +18,7 @@ _SHELLS = ("tool_calls", "tool_call", "function_call", "function")
 _WRAPPERS = ("arguments", "parameters", "properties", "input", "args")
 _OPENING = re.compile(r"[{｛]|\[(?=\s{0,99}(?:[{｛]|\Z))")
 _KEY_AHEAD = re.compile(r"""\s*(?:["'“”‘’＂]|[\w$][\w$.-]{0,119}\s{0,99}[:：]|//|/\*|\#|\Z)""")
+_QUOTE_AHEAD = re.compile(r"""\s*["'“”‘’＂]""")
 _BRACES = re.compile(r"[{}｛｝]")
 
 
@@ -28,14 +29,15 @@ class Region:
     Attributes:
         start, end: Its place in the text.
         kind: "clean" (its limits are certain), "guessed" (a quote inside a string made its limits a guess),
-            "cut" (the text ends first; ``value`` holds the pairs that were complete) or "broken".
+            "cut" (the text ends first; ``value`` holds the pairs that were complete), "broken" (it has an asked
+            key and can't be read) or "other" (not readable, without an asked key).
         value: Pairs or a list; None when broken.
         strict: Valid JSON as it stands.
     """
 
     start: int
     end: int
-    kind: Literal["clean", "guessed", "cut", "broken"]
+    kind: Literal["clean", "guessed", "cut", "broken", "other"]
     value: Any = None
     strict: bool = False
 
@@ -61,6 +63,11 @@ class Found:
     outside: str = ""
     doubtful: str = ""
     failure: Failure | None = None
+
+    @property
+    def unread(self) -> bool:
+        """There is nothing but an object that can't be read."""
+        return bool(self.doubtful) and not self.outside.strip(" `\n\tjson")
 
     def add(self, name: str, outcome: FieldOutcome) -> None:
         self.values.setdefault(name, []).append(outcome)
@@ -103,9 +110,9 @@ def search(text: str, asked: Asked) -> Found:
             found.broken = True
         elif region.kind == "cut":
             _take_cut(found, asked, region.value)
-        else:
+        elif region.kind != "other":
             take(found, asked, region.value, strict=region.strict)
-        if region.kind in ("guessed", "broken"):
+        if region.kind in ("guessed", "broken", "other"):
             doubtful.append(text[region.start : region.end])
     found.outside = "\n".join([*outside, text[last:]])
     found.doubtful = "\n".join(doubtful)
@@ -139,7 +146,9 @@ def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | N
         if unended:
             return Region(start, len(text), "cut", Pairs())
         end = _extent(text, start, budget)
-        return Region(start, end, "broken") if asked.value_key.search(text, start, end) else None
+        if asked.value_key.search(text, start, end):
+            return Region(start, end, "broken")
+        return Region(start, end, "other") if _QUOTE_AHEAD.match(text, start + 1) else None
 
 
 def next_opening(text: str, start: int) -> int | None:

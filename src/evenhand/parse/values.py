@@ -53,10 +53,10 @@ def failed(failure: Failure, what: object) -> FieldOutcome:
 
 
 def settle(outcomes: Sequence[FieldOutcome]) -> FieldOutcome:
-    """One outcome of several: equal ones are one, different ones compete, a cut-off one decides."""
-    cut = next((o for o in outcomes if o.failure is Failure.TRUNCATED), None)
-    if cut is not None:
-        return cut
+    """One outcome of several: equal ones are one, different ones compete, one that could not be told decides."""
+    untold = next((o for o in outcomes if o.failure in (Failure.TRUNCATED, Failure.UNPARSEABLE)), None)
+    if untold is not None:
+        return untold
     distinct: list[FieldOutcome] = []
     for outcome in outcomes:
         if not any(outcome.value == o.value and outcome.failure == o.failure for o in distinct):
