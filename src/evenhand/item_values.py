@@ -176,8 +176,9 @@ def _is_chat(value: Any) -> bool:
 def _content(message: Mapping[str, Any]) -> str:
     content = message["content"]
     parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else [None]
-    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
-    if not all(isinstance(text, str) for text in texts):
+    found = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    texts = [text for text in found if isinstance(text, str)]
+    if len(texts) < len(found):
         raise Mistake("has a message whose content is neither text nor text parts")
     return "\n".join(texts)
 

@@ -179,17 +179,17 @@ def take_in(spec: RunSpec, store: Store) -> None:
         seed=spec.seed,
     )
     problems: list[Problem] = []
-    bad = 0
+    bad = shown = 0
     changes: list[str] = []
     for batch in _batches(rows, _BATCH):
         for row in batch:
             if isinstance(row, BadRow):
                 bad += 1
+                shown += len(problems) < _SHOWN_PROBLEMS
                 problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
         if not bad or spec.skip_bad:
             changes += store.add_rows((_stored(row) for row in batch), texts=spec.store_texts)
     if bad and not spec.skip_bad:
-        shown = len({problem.line for problem in problems})
         file = spec.source if isinstance(spec.source, str) else None
         raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
     if changes:

@@ -50,7 +50,7 @@ def verdict_rows(
 def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
     source = dict(row.raw)
     if row.item is not None:
-        source = {"id": row.item.id, **row.item.fields, **row.item.extra}
+        source = {**row.item.extra, "id": row.item.id, **row.item.fields}
     return {f"input_{name}" if name in ours else name: _plain(v) for name, v in source.items()}
 
 

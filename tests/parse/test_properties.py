@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenhand.parse import read
@@ -17,8 +17,8 @@ NUMBER = FIELDS[:2]
 #: Pieces that look like structure to a careless reader.
 TRAPS = (
     '"rating": 5', '{"rating": 5}', '", "rating": 5, "x": "', "Rating: 5", "[[5]]", "<rating>5</rating>", "评分：5",
-    "</think>", "<think>", "```", "```json", "[RESULT] 5", '"', "'", "\\", "{", "}", "[", "]", ",", ":", "\n", "//", "#",
-    "/*", "5", "side: B", "\\u", "“", "”", " ", "{'rating': 5}", '{"rating":', "<reason>", "\x00", "\ud83d", "é中",
+    "</think>", "<think>", "```", "```json", "[RESULT] 5", '"', "'", "\\", "{", "}", "[", "]", ",", ":", "\n", "//",
+    "#", "/*", "5", "side: B", "\\u", "“", "”", " ", "{'rating': 5}", '{"rating":', "<reason>", "\x00", "\ud83d", "é中",
 )  # fmt: skip
 MIXED = st.lists(st.one_of(st.sampled_from(TRAPS), st.text(max_size=8)), max_size=8).map("".join)
 #: Prose in which nothing is labelled and nothing looks like structure.
@@ -34,10 +34,9 @@ def verdicts(draw: st.DrawFn) -> dict[str, Any]:
         ("side", draw(st.sampled_from(["A", "B", "tie", "about the same"]))),
         ("note", draw(MIXED)),
         ("parts", {"style": {"rating": draw(st.integers(1, 10))}, "list": [draw(MIXED)]}),
-        (draw(MIXED), None),
+        (draw(MIXED) + "!", None),
     ]
     chosen = dict(pairs[:3] + draw(st.lists(st.sampled_from(pairs[3:]), max_size=3, unique_by=lambda p: p[0])))
-    # A free key must not be an asked one.
     return {key: chosen[key] for key in draw(st.permutations(list(chosen)))}
 
 
@@ -60,6 +59,7 @@ def wrapped(draw: st.DrawFn) -> tuple[dict[str, Any], str, str]:
     return verdict, before + fence[0], body + fence[1] + draw(st.one_of(st.just(""), PROSE))
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), MIXED, serialised().map(lambda s: s[1])), st.sampled_from([None, "length", "stop"]))
 def test_never_raises_and_never_off_scale(reply: str, finish: str | None) -> None:
     """Any text whatever gives a legal value or a failure for every field."""
@@ -70,6 +70,7 @@ def test_never_raises_and_never_off_scale(reply: str, finish: str | None) -> Non
     assert (side.failure is None) == (side.value in ("A", "B", "tie", "about the same"))
 
 
+@settings(deadline=None)
 @given(wrapped())
 def test_wrapped_json_comes_back(case: tuple[dict[str, Any], str, str]) -> None:
     """Valid JSON in a fence, prose or behind reasoning is read exactly, and not called repaired."""
@@ -79,6 +80,7 @@ def test_wrapped_json_comes_back(case: tuple[dict[str, Any], str, str]) -> None:
     assert not reading.repaired
 
 
+@settings(deadline=None)
 @given(wrapped(), st.data())
 @example(({"rating": 10, "reason": "", "side": "A"}, "", '{"reason": "", "side": "A", "rating": 10}'), None)
 def test_cut_json_is_never_misread(case: tuple[dict[str, Any], str, str], data: st.DataObject | None) -> None:
@@ -90,11 +92,13 @@ def test_cut_json_is_never_misread(case: tuple[dict[str, Any], str, str], data: 
     for cut in cuts:
         piece = whole[:cut].decode("utf-8", "replace")
         reading = read(Reply(text=piece), FIELDS)
-        for name in ("rating", "side"):
+        for name in ("rating", "reason", "side"):
             outcome = reading.fields[name]
-            assert outcome.failure is not None or outcome.value == verdict[name], (piece, name)
+            lost = name == "reason" and "\ufffd" in piece  # half characters do not survive being bytes
+            assert lost or outcome.failure is not None or outcome.value == verdict[name], (piece, name)
 
 
+@settings(max_examples=20, deadline=None)
 @given(serialised())
 def test_every_cut_of_plain_json_is_truncated_or_true(case: tuple[dict[str, Any], str]) -> None:
     """Plain JSON cut at every place: the value is true, truncated, or not told for certain."""
@@ -105,7 +109,10 @@ def test_every_cut_of_plain_json_is_truncated_or_true(case: tuple[dict[str, Any]
         assert outcome.failure in honest or outcome.value == verdict["rating"], (body[:cut], outcome)
 
 
-@given(st.integers(1, 10), st.sampled_from(["**Rating: {}**", "[[{}]]", "Rating: [[{}]]", "<rating>{}</rating>", "**{}**"]))
+@settings(deadline=None)
+@given(
+    st.integers(1, 10), st.sampled_from(["**Rating: {}**", "[[{}]]", "Rating: [[{}]]", "<rating>{}</rating>", "**{}**"])
+)
 def test_cut_marks_are_never_misread(number: int, form: str) -> None:
     """A rating inside marks that are not closed is not taken."""
     whole = form.format(number)
@@ -114,24 +121,27 @@ def test_cut_marks_are_never_misread(number: int, form: str) -> None:
         assert value == number or str(value).startswith("!")
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10), PROSE, PROSE, st.sampled_from(["Rating: {}", "**Score:** {}/10", "评分：{}", "[RESULT] {}"]))
 def test_prose_around_a_rating_changes_nothing(number: int, before: str, after: str, form: str) -> None:
     """Text without labels around a labelled rating leaves it as it is."""
     assert read_text(f"{before}{form.format(number)}\n{after}", *NUMBER)["rating"] == number
 
 
+@settings(deadline=None)
 @given(PROSE)
 def test_prose_alone_is_no_rating(prose: str) -> None:
     """Numbers in prose are never ratings."""
     assert read_text(prose, *NUMBER)["rating"] == "!no_rating"
 
 
-@given(serialised(), st.data())
-def test_damaged_json_is_never_misread_silently(case: tuple[dict[str, Any], str], data: st.DataObject) -> None:
-    """One quote left out, doubled or added gives the true rating, or none, or a value the text itself holds."""
-    verdict, body = case
-    at = data.draw(st.integers(0, len(body) - 1))
-    damaged = data.draw(st.sampled_from([body[:at] + body[at + 1 :], body[:at] + '"' + body[at:]]))
-    outcome = read(Reply(text=damaged), NUMBER).fields["rating"]
-    assert outcome.failure is not None or str(outcome.value) in damaged
-    assert outcome.value is None or verdict["rating"] is not None
+@settings(deadline=None)
+@given(st.integers(1, 10), PROSE, st.booleans(), st.data())
+def test_a_damaged_sign_never_changes_the_rating(number: int, reason: str, first: bool, data: st.DataObject) -> None:
+    """JSON with one sign of its structure left out or doubled gives the true rating or none."""
+    pairs = [("rating", number), ("reason", reason)]
+    body = json.dumps(dict(pairs if first else pairs[::-1]))
+    at = data.draw(st.sampled_from([n for n, sign in enumerate(body) if sign in '{}",:']))
+    for damaged in (body[:at] + body[at + 1 :], body[:at] + body[at] + body[at:]):
+        outcome = read(Reply(text=damaged), NUMBER).fields["rating"]
+        assert outcome.failure is not None or outcome.value == number, damaged

@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 from evenhand.parse import labelled
-from evenhand.parse.asked import Asked, quoted_key
-from evenhand.parse.lenient import Bare, Number, Pairs
+from evenhand.parse.asked import Asked
+from evenhand.parse.lenient import KEY, Bare, Number, Pairs
 from evenhand.parse.refusals import declines
 from evenhand.parse.structured import Found, search, take, whole
 from evenhand.parse.thinking import without_thinking
@@ -27,7 +27,8 @@ _LONGEST_PROSE = 256_000
 _INVISIBLE = " \t\r\n\f\v\0\ufeff\u200b\u200c\u200d\u2060\u3000\xa0"
 _CUT_SHORT = ("length", "max_tokens", "model_length")
 _FILTERED = ("content_filter", "refusal", "safety")
-_OPEN_FENCE = re.compile(r"```\w*\s*\Z|`{1,2}\Z")
+_OPEN_FENCE = re.compile(r"[^`]*`{1,2}\Z|[^`]*```\w*\s*\Z")
+_EMPTY_FENCE = re.compile(r"```\w*\s*```")
 
 
 def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None = None) -> Reading:
@@ -88,7 +89,7 @@ def _as_read(value: Any) -> Any:
 
 def _from_text(text: str, asked: Asked, *, ended: bool, inner: bool = False) -> Found:
     text = text.strip(_INVISIBLE)
-    if not text:
+    if not text or _EMPTY_FENCE.fullmatch(text):
         return Found(failure=Failure.TRUNCATED if ended else Failure.EMPTY)
     valid, value = whole(text)
     if not valid:
@@ -99,6 +100,8 @@ def _from_text(text: str, asked: Asked, *, ended: bool, inner: bool = False) -> 
         if not answer:
             return Found(failure=Failure.TRUNCATED if ended else Failure.EMPTY)
         valid, value = whole(answer) if answer != text else (False, None)
+        if not valid and answer.startswith('{\\"'):
+            valid, value = whole(f'"{answer}"')  # an object escaped once too often
         if not valid:
             return _from_prose(answer, asked, ended=ended)
         text = answer
@@ -126,11 +129,14 @@ def _from_json(value: Any, text: str, asked: Asked) -> Found:
 
 def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
     """Free text, with or without objects in it."""
+    begun = KEY.match(text) is not None  # a judge whose reply was begun with a brace does not repeat it
+    text = "{" + text if begun else text
     patterned = {f.name: _matches(text, f, ended=ended) for f in asked.fields if f.patterns}
     found = search(text, asked)
+    found.repaired = found.repaired or begun
     if len(found.outside) + len(found.doubtful) > _LONGEST_PROSE:
         return Found(broken=True)
-    found.cut = found.cut or bool(_OPEN_FENCE.search(found.outside))
+    found.cut = found.cut or bool(_OPEN_FENCE.match(found.outside))
     # A piece of JSON beyond the objects belongs to one that could not be read.
     unread = [failed(Failure.UNPARSEABLE, found.outside)] if asked.fragment.search(found.outside) else []
     for field in asked.values:
@@ -139,8 +145,9 @@ def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
             continue
         if field.name in found.values:
             rivals = labelled.ratings(f"{found.outside}\n{found.doubtful}", field, asked, ended=False)
-            found.values[field.name] += [o for o in rivals if o.failure in _DEFINITE] or unread
-        elif unread and not quoted_key(field).search(found.outside):
+            outcomes = [*found.values[field.name], *(o for o in rivals if o.failure in _DEFINITE)]
+            found.values[field.name] = [*outcomes, *(unread if settle(outcomes).failure is None else [])]
+        elif unread:
             found.broken = True
         elif not found.cut and not found.broken:
             outcomes = labelled.ratings(found.outside, field, asked, ended=ended)

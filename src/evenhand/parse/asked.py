@@ -44,8 +44,12 @@ class Asked:
 
     @functools.cached_property
     def fragment(self) -> re.Pattern[str]:
-        """Finds the quoted key of any field: a piece of JSON."""
-        return _quoted_key(self.fields)
+        """Finds a piece of JSON: the quoted key of any field, or a quote and a brace at the end."""
+        names = "|".join(re.escape(f.name) for f in self.fields)
+        quote = r"\\?[\"'“”‘’＂]"
+        return re.compile(
+            rf"{quote}(?:{names}){quote}\s{{0,9}}[:：]|{quote}\s{{0,9}}[}}｝][\s`]{{0,9}}\Z", re.IGNORECASE
+        )
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -54,16 +58,6 @@ class Asked:
     def has_value(self, pairs: Pairs) -> bool:
         """Whether an object has the key of a value field."""
         return has_any(pairs, self.values)
-
-
-def quoted_key(field: OutputField) -> re.Pattern[str]:
-    """Finds the quoted key of one field."""
-    return _quoted_key([field])
-
-
-def _quoted_key(fields: Iterable[OutputField]) -> re.Pattern[str]:
-    names = "|".join(re.escape(f.name) for f in fields)
-    return re.compile(rf"[\"'“”‘’＂](?:{names})\\?[\"'“”‘’＂]\s{{0,9}}[:：]", re.IGNORECASE)
 
 
 def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:

@@ -28,11 +28,11 @@ _CLOSERS = r"[*_\"'”’`\\)\]]{0,6}"
 _ASIDE = rf"(?:\s{{0,3}}[(（](?P<aside>[^()（）\n]{{0,40}})[)）])?{_CLOSERS}"
 _AFTER = re.compile(
     rf"(?P<shut>{_CLOSERS}){_ASIDE}"
-    rf"(?:[ \t]{{0,9}}[:：=]{_CLOSERS}|(?P<is>[ \t]{{1,3}}is\b|为|是)|(?=[ \t]{{0,99}}\n))"
+    rf"(?:[ \t]{{0,9}}(?:[:：=]|】[:：]?){_CLOSERS}|(?P<is>[ \t]{{1,3}}is\b|为|是)[ \t]?[:：]?|(?=[ \t]{{0,99}}\n))"
 )
 _OPENERS = " \t*_\"'“‘`\\([（【「"
 _NUMBER = re.compile(NUMBER)
-_DENOMINATOR = re.compile(rf"分?\s{{0,3}}[(（]?\s{{0,3}}{OVER}\s{{0,3}}({NUMBER})", re.IGNORECASE)
+_DENOMINATOR = re.compile(rf"分?[*_\])\"]{{0,4}}\s{{0,3}}[(（]?\s{{0,3}}{OVER}\s{{0,3}}({NUMBER})", re.IGNORECASE)
 _ALTERNATIVE = re.compile(
     rf"(?:\s{{0,3}}[(（][^()（）\n]{{0,60}}[)）])?\s{{0,3}}[*_]*{BETWEEN}\s{{0,3}}[*_]*({NUMBER})|,[0-9]", re.IGNORECASE
 )
@@ -136,20 +136,18 @@ def _leading_number(scale: Scale, line: str, *, last: bool, unsure: bool) -> Fie
         return _words_instead(bare)
     token = number[0].removesuffix(".")
     rest = bare[len(token) :]
-    found = _DENOMINATOR.match(rest)
-    left = (rest[found.end() :] if found else rest).strip()
-    if last and (left == "/" or (unsure and left in ("", "."))):
+    divided = _DENOMINATOR.match(rest)
+    rest = rest[divided.end() :] if divided else rest
+    if last and (rest.strip() == "/" or (unsure and rest.strip() in ("", "."))):
         return failed(Failure.TRUNCATED, line.strip())
-    if found:
-        if not over(scale, found[1]):
-            return failed(Failure.SCALE_MISMATCH, line.strip())
-        return on_scale(scale, token)
     if found := _ALTERNATIVE.match(rest):
         span = found[1] is not None and on_scale(scale, token).value == scale.bottom
         if span and on_scale(scale, found[1]).value == scale.top:
             return None  # the scale itself
         return failed(Failure.AMBIGUOUS, line.strip())
-    if re.match(r"[A-Za-z0-9_%+]", rest):
+    if divided:
+        return on_scale(scale, token) if over(scale, divided[1]) else failed(Failure.SCALE_MISMATCH, line.strip())
+    if re.match(r"-?[A-Za-z_]|[0-9%+{]", rest):
         return failed(Failure.WRONG_TYPE, line.strip())
     if _STATEMENT.match(rest) or _SENTENCE.match(rest):
         return None
@@ -249,7 +247,8 @@ def _names_on_lines(asked: Asked) -> Iterator[str]:
 
 
 def _line_label(names: str) -> str:
-    return rf"(?m:^)[ \t*_#>\"-]{{0,6}}(?:{names})[*_\"]{{0,3}}[ \t]{{0,3}}(?:[:：][*_]{{0,3}}|(?<=\])[ \t])[ \t]*"
+    ends = r"(?:[:：][*_]{0,3}|】[:：]?|(?<=\])[ \t])[ \t]*"
+    return rf"(?m:^)[ \t*_#>\"【-]{{0,6}}(?:{names})[*_\"]{{0,3}}[ \t]{{0,3}}{ends}"
 
 
 def _unclosed(line: str) -> bool:

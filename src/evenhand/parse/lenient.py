@@ -20,7 +20,8 @@ _LONGEST_BARE = 200
 _QUOTES = {'"': '"', "＂": "＂", "“": "“”", "”": "“”", "'": "'", "‘": "‘’", "’": "‘’"}
 _OPEN, _CLOSE, _COMMA = "{｛", "}｝", ",，"
 _SKIPPED = re.compile(r"(?:[\s\ufeff\u200b-\u200d\u2060]++|/\*(?:[^*]|\*(?!/))*+\*/|(?://|\#)[^\n]*+)*+")
-_KEY_QUOTED = re.compile(
+#: A quoted key and its colon.
+KEY = re.compile(
     r"""(?:"((?:\\.|[^"\\\n]){0,200})"|[“”＂]([^"“”＂\n]{1,200})["“”＂]|['‘’]([^'‘’\n]{1,200})['‘’])\s{0,99}[:：]"""
 )
 _KEY_BARE = re.compile(r"([\w$][\w$.-]{0,119})\s{0,99}[:：]")
@@ -97,12 +98,14 @@ class Scanner:
         budget: Work that is left.
         guessed: The end of some string had to be guessed.
         complete: Pairs of the outermost object whose value is followed by a delimiter.
+        last: The pair after which the text ends: its quotes are closed, but no delimiter follows.
     """
 
     text: str
     budget: Budget
     guessed: bool = False
     complete: Pairs = field(default_factory=Pairs)
+    last: tuple[str, Any] | None = None
 
     def scan(self, start: int) -> tuple[Any, int]:
         """The value that begins at ``start`` (a brace or bracket), and where it ends.
@@ -133,16 +136,18 @@ class Scanner:
             bare_keys = bare_keys or key[1]
             value, after = self._value(self._skip(after), "loose" if bare_keys else "object", depth + 1, Pairs())
             at = self._skip(after)
+            if depth == 0 and at == len(self.text):
+                self.last = (key[0], value)
             if self._char(at) in _COMMA:
                 at = self._skip(at + 1)
-            elif self._char(at) not in _CLOSE and not _KEY_QUOTED.match(self.text, at):
+            elif self._char(at) not in _CLOSE and not KEY.match(self.text, at):
                 raise BrokenError
             pairs.append((key[0], value))
             self._char(at)
         return pairs, at + 1
 
     def _key(self, at: int, *, first: bool) -> tuple[tuple[str, bool], int]:
-        if match := _KEY_QUOTED.match(self.text, at):
+        if match := KEY.match(self.text, at):
             return (match[match.lastindex or 0].replace("\\", ""), False), match.end()
         if match := _KEY_BARE.match(self.text, at):
             return (match[1], True), match.end()
@@ -199,17 +204,17 @@ class Scanner:
     def _closes(self, at: int, inside: str) -> bool:
         """Whether a quote that ends at ``at`` ends its string, by what comes next."""
         after = self._skip(at)
-        if after == len(self.text) and self.text[at:].strip():
-            return False  # what looks like a comment up to the end is more of the string
+        if after == len(self.text):
+            return not self.text[at:].strip()  # what looks like a comment up to the end is more of the string
         mark = self._char(after)
         if inside == "list":
             return mark == "]" or (mark in _COMMA and self._char(self._skip(after + 1)) in _ELEMENT)
         if mark in _CLOSE:
             return True
         if mark not in _COMMA:
-            return after > at and bool(_KEY_QUOTED.match(self.text, after))
+            return after > at and bool(KEY.match(self.text, after))
         after = self._skip(after + 1)
-        if self._char(after) in _CLOSE or _KEY_QUOTED.match(self.text, after):
+        if self._char(after) in _CLOSE or KEY.match(self.text, after):
             return True
         if _KEY_CUT.match(self.text, after):
             raise CutError

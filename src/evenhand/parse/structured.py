@@ -18,7 +18,10 @@ _SHELLS = ("tool_calls", "tool_call", "function_call", "function")
 _WRAPPERS = ("arguments", "parameters", "properties", "input", "args")
 _OPENING = re.compile(r"[{｛]|\[(?=\s{0,99}(?:[{｛]|\Z))")
 _KEY_AHEAD = re.compile(r"""\s*(?:["'“”‘’＂]|[\w$][\w$.-]{0,119}\s{0,99}[:：]|//|/\*|\#|\Z)""")
+_LOOK_BACK = 40
+_KEY_BEFORE = re.compile(r"""["'”’＂]\s{0,9}[:：]\s*\Z""")
 _QUOTE_AHEAD = re.compile(r"""\s*["'“”‘’＂]""")
+_GOES_ON = re.compile(r"""\s{0,99}["'”’＂,，:：\]}｝]""")
 _BRACES = re.compile(r"[{}｛｝]")
 
 
@@ -33,6 +36,7 @@ class Region:
             key and can't be read) or "other" (not readable, without an asked key).
         value: Pairs or a list; None when broken.
         strict: Valid JSON as it stands.
+        last: The pair a cut object ends with, certain enough for a text only.
     """
 
     start: int
@@ -40,6 +44,7 @@ class Region:
     kind: Literal["clean", "guessed", "cut", "broken", "other"]
     value: Any = None
     strict: bool = False
+    last: tuple[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -106,10 +111,11 @@ def search(text: str, asked: Asked) -> Found:
     for region in _regions(text, asked, budget_for(text)):
         outside.append(text[last : region.start])
         last = region.end
-        if region.kind == "broken":
-            found.broken = True
+        inner = _KEY_BEFORE.search(text, max(0, region.start - _LOOK_BACK), region.start)
+        if region.kind == "broken" or inner:
+            found.broken = True  # an object behind a key belongs to one that could not be read
         elif region.kind == "cut":
-            _take_cut(found, asked, region.value)
+            _take_cut(found, asked, region)
         elif region.kind != "other":
             take(found, asked, region.value, strict=region.strict)
         if region.kind in ("guessed", "broken", "other"):
@@ -139,9 +145,9 @@ def region_at(text: str, start: int, asked: Asked, budget: Budget) -> Region | N
     except TooDeepError:
         return Region(start, len(text), "broken")
     except CutError:
-        # A guess before the end leaves nothing certain.
-        certain = Pairs() if scanner.guessed else scanner.complete
-        return Region(start, len(text), "cut", certain)
+        if scanner.guessed:
+            return Region(start, len(text), "cut", Pairs())  # a guess before the end leaves nothing certain
+        return Region(start, len(text), "cut", scanner.complete, last=scanner.last)
     except BrokenError:
         if unended:
             return Region(start, len(text), "cut", Pairs())
@@ -167,11 +173,14 @@ def _regions(text: str, asked: Asked, budget: Budget) -> Iterator[Region]:
 
 
 def _extent(text: str, start: int, budget: Budget) -> int:
-    """Where the braces opened at ``start`` are closed again; the end of the text, if they are not."""
+    """Where the braces opened at ``start`` are closed again; the end of the text, if they are not.
+
+    A brace after which JSON goes on was part of a string.
+    """
     depth = 0
     for brace in _BRACES.finditer(text, start):
         depth += 1 if brace[0] in "{｛" else -1
-        if depth == 0:
+        if depth <= 0 and not _GOES_ON.match(text, brace.end()):
             budget.left -= brace.end() - start  # when it is used up, the next scan gives up
             return brace.end()
     budget.left -= len(text) - start
@@ -189,9 +198,13 @@ def _take_pairs(found: Found, asked: Asked, pairs: Pairs, *, strict: bool) -> No
                 found.add(wanted.name, read_value(wanted, raw))
 
 
-def _take_cut(found: Found, asked: Asked, pairs: Pairs) -> None:
+def _take_cut(found: Found, asked: Asked, region: Region) -> None:
     """An object that was cut off: complete values count, any other value field may have come later."""
     found.cut = True
+    pairs: Pairs = region.value
+    texts = {f.name.casefold() for f in asked.texts}
+    if region.last is not None and region.last[0].strip().casefold() in texts:
+        pairs = Pairs([*pairs, region.last])
     if has_any(pairs, asked.fields):
         _take_pairs(found, asked, pairs, strict=False)
     for wanted in asked.values:
