@@ -14,7 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_FUNCTION = 60
 MAX_MODULE = 400
 HEAVY = {
-    "aiohttp", "click", "json_repair", "msgspec", "narwhals", "numpy", "pyarrow",
+    "aiohttp", "click", "msgspec", "narwhals", "numpy", "pyarrow",
     "rich", "ruamel", "scipy", "xllamacpp", "asyncio", "sqlite3",
 }  # fmt: skip
 
