@@ -31,7 +31,8 @@ demo: setup
 	$(JUDGE) examples/critic.jsonl --rubric alignmm-critic --judge local --no-reason --fresh --out $(RUNS)/critic
 
 bench: setup
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/kill.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv

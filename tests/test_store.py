@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,9 @@ def _answer(key: TrialKey = KEY) -> Answer:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.create(tmp_path / "run", {"name": "é", "n": 3})
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path / "run", {"name": "é", "n": 3}) as opened:
+        yield opened
 
 
 def test_verdicts_and_replies_come_back_equal(store: Store) -> None:

@@ -64,9 +64,15 @@ def open_rubric(
     variant: Mapping[str, Any] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Rubric:
-    """A rubric by built-in name or file, with options and weights applied, its rules checked."""
+    """A rubric by built-in name or file, with options and weights applied, its rules checked.
+
+    Raises:
+        InputError: no such rubric, mistakes in it, bad weights, or options for a `Rubric` that has its own.
+    """
     if not isinstance(rubric, Rubric):
         rubric = load_rubric(rubric, options=variant or {}, check_expression=check_expression)
+    elif variant:
+        raise InputError("variant goes with a rubric's name or file; a Rubric has its options already")
     return with_weights(rubric, weights) if weights else rubric
 
 
@@ -141,10 +147,15 @@ def judge(
         BackendError: the judge can't be reached or refuses us.
         RunError: ``out`` holds another run or is in use.
     """
+    stop = options["stop"] = options.get("stop") or Stop()
     asking = judge_async(items, rubric, judge, **options)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(asking)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, asking).result()
+        try:
+            return thread.submit(asyncio.run, asking).result()
+        except KeyboardInterrupt:
+            stop()  # what is in flight is finished and stored
+            raise

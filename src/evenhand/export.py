@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,12 +12,22 @@ from typing import IO, Any
 
 from evenhand.errors import InputError, MissingExtraError
 
-_BATCH = 5000
-Rows = Iterator[Mapping[str, Any]]
+_BATCH = 1000
+_INT64 = 1 << 63
+#: Gives the rows anew at each call: tables need a first pass for the columns that occur.
+Rows = Callable[[], Iterator[Mapping[str, Any]]]
 
 
 def write_rows(rows: Rows, target: str) -> int:
     """Write rows to a file whose ending names the format, or as JSON lines to stdout for "-".
+
+    Memory does not grow with the number of rows. CSV, TSV and Parquet have every column that occurs in any row,
+    in order of first appearance. A Parquet column is bool, int64, double or text; one of mixed kinds is text.
+    Half of a surrogate pair, which is no text, is written as its escape.
+
+    Args:
+        rows: Gives the rows from the first on; called twice for tables.
+        target: File name ending in .jsonl, .csv, .tsv or .parquet, or "-".
 
     Returns:
         The number of rows written.
@@ -26,7 +37,7 @@ def write_rows(rows: Rows, target: str) -> int:
         MissingExtraError: Parquet without pyarrow.
     """
     if target == "-":
-        return _write_jsonl(rows, sys.stdout)
+        return _write_jsonl(rows(), sys.stdout)
     path = Path(target)
     writers: dict[str, Callable[[Rows, Path], int]] = {
         ".jsonl": _jsonl,
@@ -42,18 +53,18 @@ def write_rows(rows: Rows, target: str) -> int:
         count = writer(rows, beside)
         beside.replace(path)
     except OSError as error:
-        raise InputError(f"can't write {target}: {error.strerror}") from error
+        raise InputError(f"can't write {target}: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
     return count
 
 
 def _jsonl(rows: Rows, path: Path) -> int:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        return _write_jsonl(rows, file)
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        return _write_jsonl(rows(), file)
 
 
-def _write_jsonl(rows: Rows, file: IO[str]) -> int:
+def _write_jsonl(rows: Iterator[Mapping[str, Any]], file: IO[str]) -> int:
     count = 0
     for row in rows:
         file.write(json.dumps(dict(row), ensure_ascii=False) + "\n")
@@ -62,14 +73,15 @@ def _write_jsonl(rows: Rows, file: IO[str]) -> int:
 
 
 def _csv(rows: Rows, path: Path) -> int:
-    """All columns that occur; a first pass over the rows would read the store twice, so they are spooled."""
-    kept = list(rows)
-    names = list(dict.fromkeys(name for row in kept for name in row))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, delimiter="\t" if ".tsv" in path.suffix else ",")
+    names = list(dict.fromkeys(name for row in rows() for name in row))
+    count = 0
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         writer.writeheader()
-        writer.writerows(kept)
-    return len(kept)
+        for row in rows():
+            writer.writerow(row)
+            count += 1
+    return count
 
 
 def _parquet(rows: Rows, path: Path) -> int:
@@ -78,6 +90,39 @@ def _parquet(rows: Rows, path: Path) -> int:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("pyarrow", "frames") from None
-    table = pa.Table.from_pylist([dict(row) for row in rows])
-    pq.write_table(table, path)
-    return int(table.num_rows)
+    kinds = _kinds(rows())
+    types = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(_text(name), types[kind]) for name, kind in kinds.items()])
+    count = 0
+    left = rows()
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := list(itertools.islice(left, _BATCH)):
+            columns = [[_cell(row.get(name), kind) for row in batch] for name, kind in kinds.items()]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _kinds(rows: Iterator[Mapping[str, Any]]) -> dict[str, type]:
+    """The one kind that holds all values of each column."""
+    seen: dict[str, set[type]] = {}
+    for row in rows:
+        for name, value in row.items():
+            kinds = seen.setdefault(name, set())
+            if value is not None:
+                too_big = type(value) is int and not -_INT64 <= value < _INT64
+                kinds.add(str if too_big else type(value))
+    return {
+        name: float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else str
+        for name, kinds in seen.items()
+    }
+
+
+def _cell(value: Any, kind: type) -> Any:
+    if value is None or kind is not str:
+        return value
+    return _text(value if isinstance(value, str) else json.dumps(value))
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "backslashreplace").decode()

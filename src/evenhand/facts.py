@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from evenhand.errors import UnknownNameError
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.stats.means import ClusteredMean, Estimate
 from evenhand.store import Store, StoredRow
@@ -27,15 +28,27 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
 
     Returns:
         planned, scored, coverage, failures, violations, criteria, composite, judge, cost_usd and more, as
-        the command-line page describes; coverage is scored rows over input rows, None without rows.
+        the command-line page describes. planned and scored count items times repeats (both orders of a pair
+        together, scored only when both are); coverage is scored rows over input rows, None without rows. The
+        ``n`` of a field and of the composite counts verdicts that have a value: both orders of a pair count
+        one each, while ``items`` counts the independent units behind them. errors has one text for each class
+        of failed requests.
+
+    Raises:
+        UnknownNameError: no row has the column ``by``.
     """
     manifest = store.manifest
     whole = _Tally(rubric, manifest, value)
     slices: dict[str, _Tally] = {}
+    columns: set[str] = set()
     for row, verdicts in store.verdicts():
         whole.add(row, verdicts)
         if by is not None:
-            slices.setdefault(_slice(row, by), _Tally(rubric, manifest, value)).add(row, verdicts)
+            source: Mapping[str, Any] = {**row.raw, **row.item.fields} if row.item else row.raw
+            columns.update(source)
+            slices.setdefault(_label(source.get(by)), _Tally(rubric, manifest, value)).add(row, verdicts)
+    if by is not None and by not in columns:
+        raise UnknownNameError("column", by, columns)
     facts = whole.facts()
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
@@ -44,10 +57,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     return facts
 
 
-def _slice(row: StoredRow, by: str) -> str:
-    source: Mapping[str, Any] = {**row.raw, **row.item.fields} if row.item else row.raw
-    found = source.get(by)
-    return "(none)" if found is None else str(found)
+def _label(value: Any) -> str:
+    return "(none)" if value is None else str(value)
 
 
 class _Tally:
@@ -64,6 +75,7 @@ class _Tally:
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
         self._failures: Counter[str] = Counter()
+        self._errors: dict[str, str] = {}
         self._violations: Counter[str] = Counter()
         self._not_checked: Counter[str] = Counter()
         self._preference: Counter[str] = Counter()
@@ -109,6 +121,8 @@ class _Tally:
         if name is None:
             return
         sides = _sides(unit, name, self._value)
+        if None in sides:
+            return  # not asked for, or left open: neither a preference nor a flip
         if len(set(sides)) > 1:
             self._flips += 1
         else:
@@ -122,6 +136,8 @@ class _Tally:
         self._calls += verdict.calls
         self._violations.update(v.rule for v in verdict.violations)
         self._not_checked.update(verdict.not_checked)
+        if verdict.status is Status.FAILED:
+            self._errors.setdefault(str(verdict.failure), verdict.detail)
         if verdict.model:
             self.models.add(verdict.model)
         usage = verdict.usage
@@ -170,6 +186,7 @@ class _Tally:
             "bad_rows": self._bad,
             "coverage": self._rows_scored / self._rows if self._rows else None,
             "failures": dict(self._failures),
+            "errors": dict(self._errors),
             "violations": dict(self._violations),
             "not_checked": dict(self._not_checked),
             "criteria": {name: fact for name, fact in fields.items() if name in criteria},
@@ -235,8 +252,7 @@ def _sides(unit: list[Verdict], name: str, value: ValueKind) -> list[Any]:
     if value == "stated":
         return [verdict.value(name) for verdict in unit]
     total: Counter[Any] = Counter()
-    for verdict in unit:
-        outcome = verdict.fields[name]
+    for outcome in (verdict.fields.get(name, FieldOutcome()) for verdict in unit):
         total.update(outcome.distribution.probabilities if outcome.distribution else {outcome.value: 1.0})
     return [max(total, key=total.__getitem__)]
 

@@ -12,7 +12,7 @@ import platformdirs
 
 from evenhand._canon import digest
 from evenhand.backend import Backend
-from evenhand.errors import FinalBackendError, UnsupportedFeatureError
+from evenhand.errors import AccessError, FinalBackendError, UnsupportedFeatureError
 from evenhand.rubric.model import Form, Rubric
 from evenhand.verdict import Reply
 
@@ -51,7 +51,11 @@ class FormChoice:
         return self.form or self._candidates[0]
 
     async def send(self, send: Send) -> tuple[Form, Reply]:
-        """Send in the chosen form; the first calls find out which one that is, one at a time."""
+        """Send in the chosen form; the first calls find out which one that is, one at a time.
+
+        Raises:
+            AccessError: the endpoint refuses every form.
+        """
         while (form := self._chosen()) is not None:
             try:
                 return form, await send(form)
@@ -83,7 +87,7 @@ class FormChoice:
             if reply.refusal:
                 return last  # says nothing about the form; the next trial will tell
         if last is None:
-            raise FinalBackendError("the endpoint refuses every output form the rubric accepts") from refusal
+            raise AccessError("the endpoint refuses every output form the rubric accepts") from refusal
         return last
 
     def _remaining(self) -> Sequence[Form]:

@@ -18,8 +18,10 @@ from evenhand.verdict import reply_to_plain, verdict_to_plain
 def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
     """One item's trials with prompt (rendered again), replies and verdict, as plain JSON data.
 
+    ``texts_stored`` tells whether the item's texts were kept; without them no prompt can be rendered.
+
     Raises:
-        UnknownNameError: the run has no such item, or its texts were not stored.
+        UnknownNameError: the run has no such item.
     """
     with Store.open(folder) as store:
         manifest = store.manifest
@@ -33,14 +35,14 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
         for key, verdict in store.verdicts_of(item_id).items():
             trial = Trial(key, item)
             exchanges = store.exchanges(key)
-            asked = question(rubric, rules, trial, short=manifest["short"])
             prompt: list[Any] = []
-            if exchanges:
+            if exchanges and item.fields:
+                asked = question(rubric, rules, trial, short=manifest["short"])
                 request = first_request(
                     rubric,
                     trial,
                     asked,
-                    exchanges[0].form,
+                    exchanges[-1].form,
                     key=bytes.fromhex(manifest["key"]),
                     settings=manifest["judge"]["settings"],
                     identity=manifest["judge"]["identity"],
@@ -59,4 +61,4 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
                     "verdict": verdict_to_plain(verdict),
                 }
             )
-    return {"id": item_id, "row": item.row, "trials": trials}
+    return {"id": item_id, "row": item.row, "texts_stored": bool(item.fields), "trials": trials}

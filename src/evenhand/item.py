@@ -22,6 +22,8 @@ __all__ = [
     "Turn",
     "check_row",
     "content_id",
+    "item_from_plain",
+    "item_to_plain",
     "missing_columns",
     "require_mapping",
     "too_big",
@@ -162,6 +164,29 @@ def content_id(fields: Mapping[str, Any]) -> str:
     Null, "" and no turns are the same here (CSV can't tell them apart), and so are 1 and 1.0.
     """
     return digest({name: _plain(value) for name, value in fields.items() if value not in (None, "", ())})
+
+
+def item_to_plain(item: Item) -> dict[str, Any]:
+    """Plain JSON data of an item's fields and extra columns."""
+    return {"fields": {name: _field_to_plain(v) for name, v in item.fields.items()}, "extra": dict(item.extra)}
+
+
+def _field_to_plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
+    return value
+
+
+def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
+    """The inverse of `item_to_plain`; no fields where none were kept."""
+    fields = {name: _field_from_plain(value) for name, value in plain.get("fields", {}).items()}
+    return Item(item_id, seq, fields, plain.get("extra", {}))
+
+
+def _field_from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(Turn(**v) if isinstance(v, dict) else v for v in value)
+    return value
 
 
 def too_big(size: int, limit: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -203,7 +204,7 @@ def reply_text(reply: Reply) -> str:
     """What the judge said, as one text: its tool call's arguments, or its content."""
     if reply.tool_calls:
         arguments = reply.tool_calls[0].arguments
-        return arguments if isinstance(arguments, str) else str(dict(arguments))
+        return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
     return reply.text or ""
 
 

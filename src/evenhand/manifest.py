@@ -69,19 +69,22 @@ def stored_rubric(manifest: Mapping[str, Any]) -> Rubric:
     """The rubric a run was judged under."""
     entry = manifest["rubric"]
     rubric = parse_rubric(entry["source"], file=None, options=entry["options"], check_expression=check_expression)
-    return with_weights(rubric, entry["weights"]) if entry["weights"] else rubric
+    same = entry["weights"] == rubric_entry(rubric)["weights"]
+    return rubric if same else with_weights(rubric, entry["weights"])
 
 
 def with_weights(rubric: Rubric, weights: Mapping[str, float]) -> Rubric:
     """The rubric with other weights for its composite.
 
     Raises:
-        InputError: weights that don't name every criterion, are negative, or don't sum to 1.
+        InputError: weights that don't name every criterion, are negative, or don't sum to 1; scales of labels.
     """
     names = [c.name for c in rubric.criteria]
     for name in weights:
         if name not in names:
             raise UnknownNameError("criterion", name, names)
+    if labels := [c.name for c in rubric.criteria if not c.scale.numeric]:
+        raise InputError(f"no composite of labels: {', '.join(labels)}", hint="weights need scales of numbers")
     missing = [name for name in names if name not in weights]
     if missing:
         raise InputError(f"no weight for {', '.join(missing)}", hint="give every criterion a weight; 0 is allowed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,11 +17,9 @@ from evenhand.store import Store
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Status, Verdict
 
-_BATCH = 500
-
 
 def rescore(store: Store, rubric: Rubric) -> dict[str, int]:
-    """Read every stored reply again under a rubric; verdicts are replaced, replies stay.
+    """Read every stored reply again under a rubric; verdicts are replaced, all or none, and replies stay.
 
     Failed verdicts stay failed (there is nothing to read). A new violation is reported, never re-asked.
 
@@ -33,10 +30,7 @@ def rescore(store: Store, rubric: Rubric) -> dict[str, int]:
         RunError: the rubric asks something else than what the replies answered, or texts were not stored.
     """
     counts = {"verdicts": 0, "changed": 0}
-    results = _read_again(store, rubric, counts)
-    while batch := list(itertools.islice(results, _BATCH)):
-        store.replace_verdicts(batch)
-    store.update_manifest(rubric=rubric_entry(rubric))
+    store.replace_verdicts(_read_again(store, rubric, counts), rubric=rubric_entry(rubric))
     return counts
 
 
@@ -46,13 +40,20 @@ def _read_again(store: Store, rubric: Rubric, counts: dict[str, int]) -> Iterato
     for row, verdicts in store.verdicts():
         if row.item is None:
             continue
+        if not row.item.fields and verdicts:
+            raise RunError(f"item {row.item.id}: its texts were not stored, so its replies can't be read again")
         for key, before in verdicts.items():
             if before.status is Status.FAILED:
                 continue
             exchanges = store.exchanges(key)
             after = _settle(rubric, rules, manifest, row.item, key, exchanges)
             after = replace(
-                after, calls=before.calls, usage=before.usage, model=before.model, reply_digests=before.reply_digests
+                after,
+                calls=before.calls,
+                re_asked=before.re_asked,
+                model=before.model,
+                usage=before.usage,
+                reply_digests=before.reply_digests,
             )
             counts["verdicts"] += 1
             counts["changed"] += (after.fields, after.violations) != (before.fields, before.violations)
@@ -70,13 +71,15 @@ def _settle(
     trial = Trial(key, item)
     asked = question(rubric, rules, trial, short=manifest["short"])
     if not exchanges:
+        if asked.fields:
+            raise _other_question(item)
         return settle(rubric, rules, item.fields, asked, None)
-    first = [e for e in exchanges if e.attempt == 0][-1]
+    start = max(n for n, e in enumerate(exchanges) if e.attempt == 0)  # what came before was asked again since
+    first = exchanges[start]
     _require_same_question(rubric, manifest, trial, asked, first)
     verdict = settle(rubric, rules, item.fields, asked, first.reply)
-    for exchange in exchanges:
-        if exchange.attempt > 0:
-            verdict = better(verdict, settle(rubric, rules, item.fields, asked, exchange.reply))
+    for exchange in exchanges[start + 1 :]:
+        verdict = better(verdict, settle(rubric, rules, item.fields, asked, exchange.reply))
     return verdict
 
 
@@ -95,7 +98,11 @@ def _require_same_question(
         identity=judge["identity"],
     )
     if request.digest != first.digest:
-        raise RunError(
-            f"item {trial.item.id}: this rubric asks something else than what the stored reply answered",
-            hint="rescoring takes new weights, rules or readers; for a changed prompt judge again with another --out",
-        )
+        raise _other_question(trial.item)
+
+
+def _other_question(item: Item) -> RunError:
+    return RunError(
+        f"item {item.id}: this rubric asks something else than what the stored reply answered",
+        hint="rescoring takes new weights, rules or readers; for a changed prompt judge again with another --out",
+    )

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import shutil
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,11 +21,10 @@ from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.rubric.model import Rubric
 from evenhand.runners.local import Stop, run_trials
 from evenhand.sources import BadRow, read_items
-from evenhand.store import Store, StoredRow, exists
+from evenhand.store import FILE, Store, StoredRow, exists, remove
 from evenhand.trial import Order, Trial, plan
 from evenhand.verdict import Status
 
-_BATCH = 500
 _DEFAULT_CONCURRENCY = 16
 _SHOWN_PROBLEMS = 100
 ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
@@ -53,7 +50,8 @@ class RunSpec:
         backend: Endpoint, headers, timeout.
         retry: Ask again what was Refused or Unparsed.
         fresh: Throw away what the folder holds and start over.
-        store_texts: Keep the texts of items in the store.
+        store_texts: Keep the texts of items in the store; without them nothing can be rendered or read again later,
+            and the judge's own words, which may quote them, are kept all the same.
     """
 
     source: Any
@@ -94,6 +92,9 @@ class Progress:
 
     def done(self, answer: Answer) -> None:
         """One more verdict is stored."""
+
+    def stopping(self) -> None:
+        """A signal came: what is in flight is finished; a second signal gives it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ async def run(spec: RunSpec, *, progress: Progress | None = None, stop: Stop | N
 
 @contextlib.contextmanager
 def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
-    """The run's store, new or resumed; a new one is removed again if its input proves bad."""
+    """The run's store, new or resumed; a new one is removed again if its input proves bad, and gives its place
+    back to the one that it was to replace."""
     if spec.repeats < 1:
         raise InputError(f"repeats must be at least 1, not {spec.repeats}")
     manifest = new_manifest(
@@ -150,9 +152,10 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         short=spec.short,
         data=spec.source if isinstance(spec.source, str) else type(spec.source).__name__,
     )
-    if exists(spec.folder) and spec.fresh:
+    file, aside = spec.folder / FILE, spec.folder / f"{FILE}.old"
+    if spec.fresh and exists(spec.folder):
         Store.open(spec.folder, write=True).close()  # refuses when another process is at work there
-        shutil.rmtree(spec.folder)
+        file.replace(aside)
     store = Store.open(spec.folder, write=True) if exists(spec.folder) else Store.create(spec.folder, manifest)
     created = store.manifest["key"] == manifest["key"]
     try:
@@ -160,11 +163,16 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric))
         yield store
     except InputError:
+        store.close()
         if created:
-            shutil.rmtree(spec.folder, ignore_errors=True)
+            remove(spec.folder)
+            if spec.fresh and aside.exists():
+                aside.replace(file)
         raise
     finally:
         store.close()
+        if spec.fresh:
+            aside.unlink(missing_ok=True)
 
 
 def take_in(spec: RunSpec, store: Store) -> None:
@@ -178,28 +186,34 @@ def take_in(spec: RunSpec, store: Store) -> None:
         sample=spec.sample,
         seed=spec.seed,
     )
-    problems: list[Problem] = []
-    bad = shown = 0
-    changes: list[str] = []
-    for batch in _batches(rows, _BATCH):
-        for row in batch:
-            if isinstance(row, BadRow):
-                bad += 1
-                shown += len(problems) < _SHOWN_PROBLEMS
-                problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
-        if not bad or spec.skip_bad:
-            changes += store.add_rows((_stored(row) for row in batch), texts=spec.store_texts)
-    if bad and not spec.skip_bad:
-        file = spec.source if isinstance(spec.source, str) else None
-        raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
+    changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts)
     if changes:
-        lines = "\n".join(f"  {change}" for change in changes[:20])
+        lines = "\n".join(f"  {change}" for change in changes)
         raise RunError(
             f"rows of {spec.folder} changed since they were judged:\n{lines}",
             hint="new rows go at the end; give another --out, or --fresh to start over",
         )
-    if store.count_rows()[0] == bad:
+    count, bad = store.count_rows()
+    if count == bad:
         raise InputError("no usable row in the input", hint="nothing to judge")
+
+
+def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:
+    """The rows as stored; ends with an error that tells of all bad rows, unless they are to be skipped."""
+    problems: list[Problem] = []
+    bad = shown = 0
+    for row in rows:
+        if isinstance(row, Item):
+            yield StoredRow(row.row, row, None, {})
+        elif spec.skip_bad:
+            yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
+        else:
+            bad += 1
+            shown += len(problems) < _SHOWN_PROBLEMS
+            problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
+    if bad:
+        file = spec.source if isinstance(spec.source, str) else None
+        raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
 
 
 def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
@@ -215,6 +229,8 @@ def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
     if not spec.retry:
         keep |= {Status.REFUSED.value, Status.UNPARSED.value}
     for item in store.items():
+        if not item.fields:
+            continue  # its texts were not kept, and this input doesn't have it
         stored = store.statuses(item.id)
         for trial in _plan(spec, [item]):
             if stored.get(trial.key) not in keep:
@@ -240,7 +256,7 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
         asked += 1
         progress.done(answer)
 
-    with _signals(stop):
+    with _signals(stop, progress):
         await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
     if asker.form.form is not None:
         store.update_manifest(form=asker.form.form)
@@ -248,7 +264,7 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
 
 
 @contextlib.contextmanager
-def _signals(stop: Stop) -> Iterator[None]:
+def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop gently the first time; the second time they cancel what is in flight."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -257,6 +273,8 @@ def _signals(stop: Stop) -> Iterator[None]:
     def on_signal() -> None:
         if stop.asked:
             task.cancel()
+        else:
+            progress.stopping()
         stop()
 
     installed: list[signal.Signals] = []
@@ -272,18 +290,7 @@ def _signals(stop: Stop) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _stored(row: Item | BadRow) -> StoredRow:
-    if isinstance(row, BadRow):
-        return StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
-    return StoredRow(row.row, row, None, {})
-
-
 def _concurrency(spec: RunSpec) -> int:
     if spec.concurrency is not None and spec.concurrency < 1:
         raise InputError(f"concurrency must be at least 1, not {spec.concurrency}")
     return spec.concurrency or _DEFAULT_CONCURRENCY
-
-
-def _batches(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while batch := list(itertools.islice(rows, size)):
-        yield batch

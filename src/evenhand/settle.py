@@ -56,15 +56,14 @@ def settle(rubric: Rubric, rules: Rules, item: Mapping[str, Any], asked: Questio
     if reply is not None:
         reading = read(reply, asked.fields, function=rubric.output.function)
         outcomes.update(_map_back(rubric, asked, _with_distributions(reading, reply)))
-    outcomes = {f.name: outcomes[f.name] for f in rubric.output.fields if f.name in outcomes}
-    return _conclude(rubric, rules, item, outcomes, reading)
+    return _conclude(rubric, rules, item, _in_order(rubric, outcomes), reading)
 
 
 def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) -> list[str]:
     """What the judge should mend, in the terms of what it saw; empty when there is nothing to re-ask."""
     if verdict.status in (Status.REFUSED, Status.FAILED):
         return []
-    outcomes = _swap_outcomes(rubric, verdict.fields) if asked.swapped else verdict.fields
+    outcomes = _in_order(rubric, _map_back(rubric, asked, verdict.fields))
     unread = [_unread(name, outcome) for name, outcome in outcomes.items() if _matters(rubric, name, outcome)]
     if unread:
         return unread
@@ -132,7 +131,12 @@ def _with_distributions(reading: Reading, reply: Reply) -> dict[str, FieldOutcom
     }
 
 
+def _in_order(rubric: Rubric, outcomes: Mapping[str, FieldOutcome]) -> dict[str, FieldOutcome]:
+    return {f.name: outcomes[f.name] for f in rubric.output.fields if f.name in outcomes}
+
+
 def _map_back(rubric: Rubric, asked: Question, outcomes: Mapping[str, FieldOutcome]) -> Mapping[str, FieldOutcome]:
+    """From presentation order to the item's, or the other way round."""
     return _swap_outcomes(rubric, outcomes) if asked.swapped else outcomes
 
 

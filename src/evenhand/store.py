@@ -18,14 +18,18 @@ from typing import Any, NamedTuple
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
-from evenhand.item import Item, Turn
+from evenhand.item import Item, item_from_plain, item_to_plain
 from evenhand.judging import Answer, Exchange
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
 SCHEMA = 1
-_FILE = "run.sqlite"
+FILE = "run.sqlite"
 _BATCH = 500
+_SHOWN_CHANGES = 20
+_FAR = 1 << 40  # behind every row there can be
+_NO_TEXTS = '{"extra": {}}'
+_CONTENT = "coalesce((SELECT text.content FROM passing.text WHERE text.id = item.id), content)"
 _NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
 
 _TABLES = """
@@ -43,7 +47,10 @@ CREATE INDEX reply_of_trial ON reply (item, "order", repeat);
 
 
 class StoredRow(NamedTuple):
-    """One input row as stored: an item, or a row that could not be used and why."""
+    """One input row as stored: an item, or a row that could not be used and why.
+
+    An item whose texts were not kept has an id and no fields.
+    """
 
     seq: int
     item: Item | None
@@ -60,17 +67,24 @@ class Store:
     Args:
         folder: The run folder.
         write: Take the lock and allow writing.
+        manifest: Make the run with this manifest, unless it exists.
     """
 
-    def __init__(self, folder: Path, *, write: bool) -> None:
+    def __init__(self, folder: Path, *, write: bool, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
+        self._content = _CONTENT if write else "content"
         self._lock_file = _lock(folder) if write else None
         try:
-            self._db = sqlite3.connect(folder / _FILE, check_same_thread=False, isolation_level=None)
+            if manifest is not None and not exists(folder):
+                _build(folder, manifest)
+            self._db = sqlite3.connect(folder / FILE, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA busy_timeout = 10000")
             if write:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = NORMAL")
+                # Texts that may not be kept wait in an unnamed database, which vanishes with this connection.
+                self._db.execute("ATTACH '' AS passing")
+                self._db.execute("CREATE TABLE passing.text (id TEXT PRIMARY KEY, content TEXT NOT NULL)")
         except sqlite3.Error as error:
             self.close()
             raise _unusable(folder, error) from error
@@ -87,13 +101,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"can't make the run folder {folder}: {error.strerror}") from error
-        store = cls(folder, write=True)
-        with store._transaction():
-            for statement in _TABLES.split(";\n"):
-                store._db.execute(statement)
-            store._db.execute(f"PRAGMA user_version = {SCHEMA}")
-            store._write_manifest(manifest)
-        return store
+        return cls(folder, write=True, manifest=manifest)
 
     @classmethod
     def open(cls, folder: Path, *, write: bool = False) -> Store:
@@ -141,66 +149,84 @@ class Store:
     def update_manifest(self, **entries: Any) -> None:
         """Set some entries of the manifest."""
         with self._transaction():
-            self._write_manifest(entries)
-
-    def _write_manifest(self, entries: Mapping[str, Any]) -> None:
-        rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in entries.items()]
-        self._db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
+            _write_manifest(self._db, entries)
 
     # items
 
     def add_rows(self, rows: Iterable[StoredRow], *, texts: bool = True) -> list[str]:
-        """Take in input rows, in order; a row already stored must be the same as before.
+        """Take in the input's rows, all or none of them; a row already stored must be the same as before.
+
+        Rows may have moved: they take the places they have now. An error raised by ``rows`` leaves the store
+        as it was.
 
         Args:
             rows: The rows as read now.
-            texts: Keep the rows' contents, not only their digests.
+            texts: Keep the rows' contents, not only their digests. Contents that are not kept are there until
+                the store is closed.
 
         Returns:
             What changed in rows stored earlier, one line each (the first twenty); empty when nothing did.
         """
         changes: list[str] = []
+        displaced: dict[str, str] = {}
         with self._transaction():
             for row in rows:
-                change = self._add_row(row, texts=texts)
-                if change and len(changes) < 20:
+                change = self._add_row(row, texts, displaced)
+                if change and len(changes) < _SHOWN_CHANGES:
                     changes.append(change)
+            changes += list(displaced.values())[: _SHOWN_CHANGES - len(changes)]
             if changes:
                 self._db.execute("ROLLBACK")
                 self._db.execute("BEGIN")
         return changes
 
-    def _add_row(self, row: StoredRow, *, texts: bool) -> str | None:
-        content = _item_to_plain(row.item) if row.item else {"extra": dict(row.raw)}
+    def _add_row(self, row: StoredRow, texts: bool, displaced: dict[str, str]) -> str | None:
+        """Take in one row; ``displaced`` tells of stored items whose place it took, until they turn up themselves."""
+        content = item_to_plain(row.item) if row.item else {"extra": dict(row.raw)}
         new = digest(content["fields"]) if row.item else ""
         key = row.item.id if row.item else None
-        old = self._db.execute("SELECT seq, id, digest, content FROM item WHERE id = ?", (key,)).fetchone()
+        old = self._db.execute("SELECT seq, digest, content FROM item WHERE id = ?", (key,)).fetchone()
+        if old is not None and old[1] != new:
+            return f"item {key}: its content changed{_diff(old[2], content)}"
+        if old is None or old[0] != row.seq:
+            self._clear(row, content, displaced)
+        text = _storable(json.dumps(content, ensure_ascii=False))
         if old is None:
-            old = self._db.execute("SELECT seq, id, digest, content FROM item WHERE seq = ?", (row.seq,)).fetchone()
-            if old is not None and old[1] is None:
-                old = None  # a row that was bad before may be mended
-            elif old is not None:
-                return f"row {row.seq + 1}: was item {old[1]}, is now {key or 'a bad row'}{_diff(old[3], content)}"
-        if old is not None:
-            return None if old[2] == new else f"item {key}: its content changed{_diff(old[3], content)}"
-        text = json.dumps(content if texts else {"extra": {}}, ensure_ascii=False)
-        self._db.execute(
-            "INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, _storable(text), row.problem)
-        )
+            kept = text if texts else _NO_TEXTS
+            self._db.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, kept, row.problem))
+        else:
+            kept = old[2]
+            self._db.execute("UPDATE item SET seq = ? WHERE id = ?", (row.seq, key))
+            displaced.pop(str(key), None)
+        if row.item and kept == _NO_TEXTS:
+            self._db.execute("INSERT OR REPLACE INTO passing.text VALUES (?, ?)", (key, text))
         return None
+
+    def _clear(self, row: StoredRow, content: Mapping[str, Any], displaced: dict[str, str]) -> None:
+        """Free a row's place: a bad row is dropped (it was mended or has moved), an item goes behind the last row."""
+        there = self._db.execute("SELECT id, content FROM item WHERE seq = ?", (row.seq,)).fetchone()
+        if there is None:
+            return
+        if there[0] is None:
+            self._db.execute("DELETE FROM item WHERE seq = ?", (row.seq,))
+            return
+        self._db.execute("UPDATE item SET seq = (SELECT max(?, max(seq)) FROM item) + 1 WHERE seq = ?", (_FAR, row.seq))
+        now = row.item.id if row.item else "a bad row"
+        told = f"row {row.seq + 1}: was item {there[0]}, is now {now}{_diff(there[1], content)}"
+        displaced.setdefault(there[0], told)
 
     def rows(self) -> Iterator[StoredRow]:
         """All stored input rows, in input order, read in pieces so that writing may go on meanwhile."""
         last = -1
         while True:
             piece = self._db.execute(
-                "SELECT seq, id, content, problem FROM item WHERE seq > ? ORDER BY seq LIMIT ?", (last, _BATCH)
+                f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? ORDER BY seq LIMIT ?", (last, _BATCH)
             ).fetchall()
             if not piece:
                 return
             for seq, key, content, problem in piece:
                 plain = json.loads(content)
-                item = _item_from_plain(key, seq, plain) if key is not None and "fields" in plain else None
+                item = item_from_plain(key, seq, plain) if key is not None else None
                 yield StoredRow(seq, item, problem, plain.get("extra", {}))
             last = piece[-1][0]
 
@@ -211,7 +237,7 @@ class Store:
     def item(self, item_id: str) -> Item | None:
         """One item by id."""
         row = self._db.execute("SELECT seq, content FROM item WHERE id = ?", (item_id,)).fetchone()
-        return _item_from_plain(item_id, row[0], json.loads(row[1])) if row and "fields" in json.loads(row[1]) else None
+        return item_from_plain(item_id, row[0], json.loads(row[1])) if row else None
 
     def count_rows(self) -> tuple[int, int]:
         """(rows, rows that could not be used)."""
@@ -232,12 +258,13 @@ class Store:
                     [(*answer.key, e.attempt, e.digest, e.form, _reply_text(e), now) for e in answer.exchanges],
                 )
 
-    def replace_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]]) -> None:
-        """Store verdicts read again from the stored replies."""
+    def replace_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], **entries: Any) -> None:
+        """Store verdicts read again from the stored replies, and the manifest's new entries: all or nothing."""
         now = time.time()
         with self._transaction():
             for key, verdict in verdicts:
                 self._put_verdict(key, verdict, now)
+            _write_manifest(self._db, entries)
 
     def _put_verdict(self, key: TrialKey, verdict: Verdict, now: float) -> None:
         text = _storable(json.dumps(verdict_to_plain(verdict), ensure_ascii=False))
@@ -286,28 +313,31 @@ class Store:
 
 def exists(folder: Path) -> bool:
     """Whether a folder holds a run."""
-    return (folder / _FILE).is_file()
+    return (folder / FILE).is_file()
 
 
-def _item_to_plain(item: Item) -> dict[str, Any]:
-    return {"fields": {name: _field_to_plain(v) for name, v in item.fields.items()}, "extra": dict(item.extra)}
+def remove(folder: Path) -> None:
+    """Remove a run, and its folder if nothing else is in it."""
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", "lock"):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # other files are none of our business
+        folder.rmdir()
 
 
-def _field_to_plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
-    return value
+def _build(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Make the file under another name, so that a kill never leaves half a store."""
+    path = folder / f"{FILE}.new"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
+        _write_manifest(db, manifest)
+        db.execute("COMMIT")
+    path.replace(folder / FILE)
 
 
-def _item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
-    fields = {name: _field_from_plain(value) for name, value in plain["fields"].items()}
-    return Item(item_id, seq, fields, plain.get("extra", {}))
-
-
-def _field_from_plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(Turn(**v) if isinstance(v, dict) else v for v in value)
-    return value
+def _write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
+    rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in entries.items()]
+    db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
 
 
 def _reply_text(exchange: Exchange) -> str:
@@ -332,7 +362,10 @@ def _diff(old: str, new: Mapping[str, Any]) -> str:
 
 
 def _lock(folder: Path) -> int:
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise RunError(f"can't write in {folder}: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

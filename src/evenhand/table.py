@@ -51,7 +51,13 @@ def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
     source = dict(row.raw)
     if row.item is not None:
         source = {**row.item.extra, "id": row.item.id, **row.item.fields}
-    return {f"input_{name}" if name in ours else name: _plain(v) for name, v in source.items()}
+    columns: dict[str, Any] = {}
+    for name, value in source.items():
+        free = name
+        while free in ours or (free != name and free in source):
+            free = f"input_{free}"
+        columns[free] = _plain(value)
+    return columns
 
 
 def _tell_row(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import signal
 import sys
 from typing import Any
 
@@ -54,6 +56,10 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until a run takes it over; ends with 130 too
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a judge may write half a surrogate pair
     sys.exit(run(arguments))
 
 
@@ -74,7 +80,7 @@ def run(arguments: list[str] | None = None) -> int:
     except EvenhandError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click answers a closed pipe with the latter
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is silent
         return 0
     except KeyboardInterrupt:

@@ -41,26 +41,19 @@ def print_run(facts: Mapping[str, Any], *, as_json: bool) -> None:
 
     from evenhand.report.terminal import print_summary
 
-    print_summary(facts, Console(highlight=False))
+    print_summary(facts, Console(highlight=False, emoji=False))
 
 
 def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
     from evenhand.inspection import inspect_item
+    from evenhand.report.terminal import item_lines
 
     told = inspect_item(Path(run), item_id)
     if as_json:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
-    for trial in told["trials"]:
-        order = f" order {trial['order']}" if trial["order"] else ""
-        click.echo(f"=== item {item_id}{order} repeat {trial['repeat']}: {trial['verdict']['status']}")
-        for message in trial["prompt"]:
-            click.echo(f"--- {message['role']}\n{message['content']}")
-        for reply in trial["replies"]:
-            click.echo(
-                f"--- reply {reply['attempt']} ({reply['form']})\n{json.dumps(reply['reply'], ensure_ascii=False)}"
-            )
-        click.echo(f"--- verdict\n{json.dumps(trial['verdict'], ensure_ascii=False, indent=2)}")
+    for line in item_lines(told):
+        click.echo(line)
 
 
 @click.command()
@@ -78,7 +71,8 @@ def export(run: str, target: str, long: bool, value: str) -> int:
     from evenhand.api import Run
     from evenhand.export import write_rows
 
-    count = write_rows(Run(run).rows(value=value, long=long), target)  # type: ignore[arg-type]
+    judged = Run(run)
+    count = write_rows(lambda: judged.rows(value=value, long=long), target)  # type: ignore[arg-type]
     click.echo(f"{count} rows written to {target}", err=True)
     return 0
 

@@ -43,9 +43,13 @@ class Bar(run.Progress):
             rate = f"{self._asked / task.elapsed:.1f}/s" if task.elapsed else ""
             self._bar.update(self._task, advance=1, rate=rate, note=self._note())
 
+    def stopping(self) -> None:
+        self._console.print("stopping: what is in flight is being finished; once more to give it up", highlight=False)
+
     def stop(self) -> None:
         """Take the bar away."""
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def _note(self) -> str:
         parts = [f"{name} {n}" for name, n in self._failures.most_common(4)]

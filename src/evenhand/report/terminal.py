@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+
+def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """Everything about one item, as `evenhand.inspection.inspect_item` gives it, line by line."""
+    yield f"item {told['id']}, row {told['row'] + 1}"
+    if not told["texts_stored"]:
+        yield "its texts were not stored, so the prompt can't be shown"
+    if not told["trials"]:
+        yield "not asked yet"
+    for trial in told["trials"]:
+        order = f"order {trial['order']}, " if trial["order"] else ""
+        yield f"\n=== {order}repeat {trial['repeat']}"
+        for message in trial["prompt"]:
+            content = message["content"]
+            yield f"--- {message['role']}"
+            yield content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        for reply in trial["replies"]:
+            yield f"--- {'re-asked' if reply['attempt'] else 'reply'} ({reply['form']})"
+            yield from _reply_lines(reply["reply"])
+        yield from _verdict_lines(trial["verdict"])
+
+
+def _reply_lines(reply: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("reasoning", "refusal"):
+        if reply.get(name):
+            yield f"[{name}] {reply[name]}"
+    if reply.get("text"):
+        yield reply["text"]
+    for name, arguments in reply.get("tool_calls", ()):
+        yield f"{name}: {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)}"
+    if reply.get("finish") not in (None, "stop", "tool_calls"):
+        yield f"[finish] {reply['finish']}"
+
+
+def _verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    why = ": ".join(filter(None, (verdict.get("failure"), verdict.get("detail"))))
+    yield f"--- verdict: {verdict['status']}{f' ({why})' if why else ''}"
+    for name, outcome in verdict["fields"].items():
+        if "failure" in outcome:
+            shown = f"- {outcome['failure']} {outcome.get('detail', '')}".rstrip()
+        else:
+            shown = outcome["value"] if isinstance(outcome["value"], str) else json.dumps(outcome["value"])
+        yield f"{name}: {shown}{' (set in code)' if outcome.get('preset') else ''}"
+    for rule, severity, message in verdict["violations"]:
+        yield f"{severity} {rule}: {message}"
 
 
 def print_summary(facts: Mapping[str, Any], console: Console) -> None:
@@ -20,6 +66,8 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
     )
     console.print(f"{escape(model)} - {judge['status']}")
     console.print(_coverage_line(facts))
+    if facts["planned"] and not facts["scored"]:
+        console.print("[bold]nothing was scored: this run says nothing about its items[/]")
     console.print(_means_table(facts))
     if "preference" in facts:
         console.print(_preference_line(facts))
@@ -78,6 +126,7 @@ def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     lines = []
     if facts["failures"]:
         lines.append("not scored: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["failures"].items()))
+    lines += [f"  {escape(name)}: {escape(text)}" for name, text in facts["errors"].items()]
     if facts["violations"]:
         lines.append("rules broken: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["violations"].items()))
     lines.append(

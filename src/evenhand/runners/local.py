@@ -80,26 +80,25 @@ async def run_trials(
         done: Told of each stored answer.
 
     Raises:
-        BaseException: whatever `ask` or `commit` raised first; the other trials in flight are finished
+        Exception: whatever `trials`, `ask`, `commit` or `done` raised first; the other trials in flight are finished
             and stored before it is raised.
     """
     group = _GroupCommit(commit)
     stop = stop or Stop()
-    errors: list[BaseException] = []
+    errors: list[Exception] = []
 
     async def work() -> None:
-        for trial in trials:
-            try:
+        try:
+            for trial in trials:
                 answer = await ask(trial)
                 await group.put(answer)
-            except Exception as error:
-                errors.append(error)
-                stop()
-                return
-            if done is not None:
-                done(answer)
-            if stop.asked:
-                return
+                if done is not None:
+                    done(answer)
+                if stop.asked:
+                    return
+        except Exception as error:
+            errors.append(error)
+            stop()
 
     if not stop.asked:
         await asyncio.gather(*(asyncio.create_task(work()) for _ in range(max(1, concurrency))))

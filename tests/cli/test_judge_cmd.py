@@ -1,0 +1,386 @@
+"""``evenhand judge`` and what follows a run, as a shell sees them: exit codes, streams, signals, secrets."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.cli.main import run
+from evenhand.store import Store
+from evenhand.testing.server import FakeServer
+from rubric_texts import PAIR
+from runs import SCORE, rows, statuses, summary, write_jsonl, write_script
+
+KEY = "sk-secret-4f9c1b7d2e"
+GOOD = {"reason": "r", "truth": 3, "style": 2}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with data and a rubric, as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "data.jsonl", rows(6))
+    (tmp_path / "two.yaml").write_text(SCORE)
+    (tmp_path / "pair.yaml").write_text(PAIR)
+    return tmp_path
+
+
+def _judge(*more: str, judge: str = "fake", data: str = "data.jsonl") -> int:
+    return run(["judge", data, "--rubric", "two.yaml", "--judge", judge, "--out", "run", *more])
+
+
+def _command(server_url: str, *more: str) -> list[str]:
+    command = [sys.executable, "-m", "evenhand", "judge", "data.jsonl", "--rubric", "two.yaml", "--out", "run"]
+    return [*command, "--judge", "openai:m", "--base-url", server_url, *more]
+
+
+def test_zero_and_figures_on_stdout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that is done ends with 0; figures go to stdout, everything else to stderr."""
+    assert _judge() == 0
+    shown = capsys.readouterr()
+    assert "6 of 6 scored; coverage 100.0% of 6 rows" in shown.out
+    assert "composite" in shown.out
+    assert "not validated" in shown.out
+    assert shown.err.splitlines() == ["6 trials, 0 of them stored already", "run: run"]
+
+
+def test_json_on_stdout_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints one object of the documented shape, and `show --json` the same again."""
+    assert _judge("--json") == 0
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert {"planned", "scored", "coverage", "failures", "violations", "criteria", "composite"} <= set(told)
+    assert {"judge", "cost_usd"} <= set(told)
+    assert (told["planned"], told["scored"], told["coverage"], told["failures"]) == (6, 6, 1.0, {})
+    assert set(told["criteria"]) == {"truth", "style"}
+    assert {"mean", "ci", "n"} <= set(told["criteria"]["truth"])
+    assert {"mean", "ci", "n"} <= set(told["composite"])
+    assert run(["show", "run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == told
+
+
+def test_json_of_pairs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pairs have a preference, and with both orders flips; no weights, no composite."""
+    write_jsonl(
+        project / "pairs.jsonl", [{"id": str(k), "prompt": "p", "response_a": "x", "response_b": "y"} for k in "ab"]
+    )
+    assert run(["judge", "pairs.jsonl", "--rubric", "pair.yaml", "--judge", "fake:first", "--out", "p", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["preference"], told["flips"], told["composite"]) == ({"A": 0, "B": 0, "tie": 0}, 2, None)
+    args = ["judge", "pairs.jsonl", "--rubric", "pair.yaml", "--judge", "fake:first", "--out", "q", "--json"]
+    assert run([*args, "--orders", "ab"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["preference"]["A"], "flips" in told) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--data", "x"], "No such option"),
+        (["--variant", "scale"], "NAME=VALUE"),
+        (["--weights", "truth=x"], "a weight is a number"),
+        (["--weights", "truth=1"], "no weight for style"),
+        (["--concurrency", "0"], "neither auto nor"),
+        (["--header", "x"], "NAME=VALUE"),
+        (["--coverage", "2"], "--coverage"),
+        (["--map", "answer=text"], "no column 'text' for answer"),
+        (["--judge", "nowhere"], "unknown backend"),
+        (["--judge", "openai"], "names no model"),
+        (["--rubric", "nothing.yaml"], "nothing.yaml"),
+    ],
+)
+def test_two_for_what_the_caller_got_wrong(
+    project: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    """A wrong option or name ends with 2, the reason on stderr, nothing on stdout and no run left behind."""
+    assert _judge(*more) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+    assert not (project / "run").exists()
+
+
+def test_two_for_bad_rows_with_their_lines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bad rows are told with file and line; --skip-bad goes on without them."""
+    with (project / "data.jsonl").open("a") as file:
+        file.write('{"id": "x", "question": "q"}\nnot json\n')
+    assert _judge() == 2
+    error = capsys.readouterr().err
+    assert "data.jsonl:7" in error
+    assert "data.jsonl:8" in error
+    assert not (project / "run").exists()
+    assert _judge("--skip-bad") == 0
+    assert "6 of 8 scored; coverage 75.0% of 8 rows" in capsys.readouterr().out
+
+
+def test_three_for_a_judge_out_of_reach(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An address where nobody listens ends with 3 and names the address; so does a refused key."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert _judge("--base-url", f"http://127.0.0.1:{port}/v1", "--timeout", "1", judge="openai:m") == 3
+    shown = capsys.readouterr()
+    assert f"can't reach http://127.0.0.1:{port}" in shown.err
+    assert (shown.out, "Traceback" in shown.err) == ("", False)
+
+
+@pytest.mark.parametrize("fault", ["401", "404"])
+def test_three_for_a_refused_key_or_model(
+    project: Path, capsys: pytest.CaptureFixture[str], server: FakeServer, fault: str
+) -> None:
+    """Key or model refused: the run stops at once instead of failing item by item."""
+    server.reset()
+    url = server.with_faults(fault=fault)
+    assert _judge("--base-url", url, "--concurrency", "1", judge="openai:m") == 3
+    assert capsys.readouterr().err.count("error:") == 1
+    assert server.stats()["requests"] == 1
+
+
+def test_four_for_another_or_a_locked_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that holds another run, or is in use, ends with 4 and says how it differs."""
+    assert _judge() == 0
+    assert _judge(judge="fake:top") == 4
+    assert "judge.spec: 'fake' -> 'fake:top'" in capsys.readouterr().err
+    with Store.open(project / "run", write=True):
+        assert _judge() == 4
+    assert "in use" in capsys.readouterr().err
+    assert run(["rescore", "run", "--weights", "truth=1,style=0"]) == 0
+    assert _judge() == 4
+
+
+def test_five_under_the_declared_coverage(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Coverage under the bar ends with 5, the figures printed all the same; at the bar with 0."""
+    judge = write_script(project / "s.jsonl", ("What is 1?", "no value"), (None, GOOD))
+    assert _judge("--coverage", "0.9", judge=judge) == 5
+    shown = capsys.readouterr()
+    assert "5 of 6 scored" in shown.out
+    assert "coverage 83.3% is under the declared 90.0%" in shown.err
+    assert _judge("--coverage", "0.8", judge=judge) == 0
+
+
+def test_a_run_of_failures_ends_with_zero_but_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every verdict Failed is data unless --coverage says otherwise; the summary can't be mistaken."""
+    assert _judge(judge="fake:error") == 0
+    shown = capsys.readouterr().out
+    assert "0 of 6 scored; coverage 0.0%" in shown
+    assert "nothing was scored" in shown
+    assert "FinalBackendError: the fake judge fails as asked" in shown
+    assert _judge("--coverage", "0.01", judge="fake:error") == 5
+
+
+def test_one_for_a_defect_with_a_traceback(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A defect of ours ends with 1, a traceback and how to report it."""
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("evenhand.store.Store.append", broken)
+    assert _judge() == 1
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError: oops" in error
+    assert "please report it" in error
+
+
+def test_a_dry_run_sends_nothing(project: Path, capsys: pytest.CaptureFixture[str], server: FakeServer) -> None:
+    """--dry-run shows a prompt, calls and tokens, makes no folder and sends no request."""
+    server.reset()
+    assert _judge("--dry-run", "--base-url", server.url, "--repeats", "2", judge="openai:m") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["trials"], told["calls"], told["calls_at_most"]) == (6, 12, 12, 24)
+    assert told["prompt_tokens"] > 1000
+    assert "What is 0?" in json.dumps(told["prompt"])
+    assert server.stats()["requests"] == 0
+    assert not (project / "run").exists()
+
+
+def test_render_prints_what_would_be_sent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`evenhand render` gives one line of messages per item, and says what needs no call."""
+    write_jsonl(project / "data.jsonl", [*rows(1), {"id": "b", "question": "q", "answer": ""}])
+    assert run(["render", "data.jsonl", "--rubric", "two.yaml", "--form", "tool"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["id"], first["form"], first["function"]) == ("i0", "tool", "submit_verdict")
+    assert set(first["schema"]["properties"]) == {"reason", "truth", "style"}
+    assert second == {"id": "b", "messages": [], "set_in_code": {"truth": 0, "style": 0}}
+
+
+def test_stdin_has_a_folder_of_its_own(project: Path) -> None:
+    """ "-" reads JSON lines from stdin, whole before anything is sent; the default folder is runs/stdin-..."""
+    command = [sys.executable, "-m", "evenhand", "judge", "-", "--rubric", "two.yaml", "--judge", "fake"]
+    data = (project / "data.jsonl").read_bytes()
+    for _ in range(2):
+        done = subprocess.run(command, input=data, capture_output=True, check=False)
+        assert (done.returncode, b"run: runs/stdin-two-fake" in done.stderr) == (0, True)
+    assert len(statuses(project / "runs" / "stdin-two-fake")) == 6
+    done = subprocess.run(command, input=b"{broken\n" + data, capture_output=True, check=False)
+    assert done.returncode == 2
+
+
+def test_one_item_in_full(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`show --item` reads as prompt, reply and verdict; --json has the same as data."""
+    judge = write_script(project / "s.jsonl", (None, {"reason": "Because 评.", "truth": 0, "style": 4}))
+    assert _judge(judge=judge) == 0
+    capsys.readouterr()
+    assert run(["show", "run", "--item", "i1"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("item i1, row 2\n")
+    assert "What is 1?" in shown
+    assert '--- reply (schema)\n{"reason": "Because 评.", "truth": 0, "style": 4}' in shown
+    assert "--- re-asked (schema)" in shown
+    assert "--- verdict: scored\nreason: Because 评.\ntruth: 0\nstyle: 4\nviolation lie: a clear lie" in shown
+    assert run(["show", "run", "--item", "i1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [r["attempt"] for r in told["trials"][0]["replies"]] == [0, 1]
+    assert run(["show", "run", "--item", "i9"]) == 2
+    assert "unknown item 'i9'" in capsys.readouterr().err
+
+
+def test_one_item_without_stored_texts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where item texts were not kept, the reply and verdict are shown and the lack is told."""
+    assert _judge("--no-store-texts") == 0
+    capsys.readouterr()
+    assert run(["show", "run", "--item", "i1"]) == 0
+    shown = capsys.readouterr().out
+    assert "its texts were not stored" in shown
+    assert "What is 1?" not in shown
+    assert "--- verdict: scored" in shown
+
+
+def test_export_and_rescore(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run goes to a file or stdout, and is read again under new weights without a call."""
+    judge = write_script(project / "s.jsonl", (None, GOOD))
+    assert _judge(judge=judge) == 0
+    assert run(["export", "run", "--to", "x.csv"]) == 0
+    assert (project / "x.csv").read_text().splitlines()[0].startswith("id,question,answer,status,")
+    assert "6 rows written to x.csv" in capsys.readouterr().err
+    assert run(["export", "run", "--to", "-", "--long"]) == 0
+    assert [json.loads(line)["repeat"] for line in capsys.readouterr().out.splitlines()] == [0] * 6
+    assert run(["rescore", "run", "--weights", "truth=0,style=1", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["composite"]["mean"] == 2.0
+    assert "6 verdicts read again, 0 changed" in shown.err
+
+
+def _stored(folder: Path) -> int:
+    return len(statuses(folder)) if (folder / "run.sqlite").exists() else 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stores_what_is_in_flight(project: Path, server: FakeServer, number: signal.Signals) -> None:
+    """SIGINT and SIGTERM end with 130, every answer paid for is stored, and the next run does the rest."""
+    write_jsonl(project / "data.jsonl", rows(80))
+    url = server.with_faults(latency="60")
+    server.reset()
+    process = subprocess.Popen(_command(url, "--concurrency", "4"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None and _stored(project / "run") < 6:
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"interrupted; what was in flight is stored" in err
+    assert b"of 80 scored" in out
+    assert 6 <= _stored(project / "run") < 80
+    assert summary(project / "run")["calls"] == server.stats()["requests"]
+    done = subprocess.run(_command(url), capture_output=True, check=False)
+    assert (done.returncode, b"80 of 80 scored" in done.stdout) == (0, True)
+    assert summary(project / "run")["calls"] == server.stats()["requests"]
+
+
+def test_a_second_signal_gives_up_what_is_in_flight(project: Path, server: FakeServer) -> None:
+    """Where no answer comes, one signal waits and says so, the second ends with 130 at once; a resume goes on."""
+    server.reset()
+    process = subprocess.Popen(
+        _command(server.with_faults(fault="hang")), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while process.poll() is None and not server.stats()["requests"]:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while b"once more to give it up" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, b"Traceback" in err) == (130, False)
+    assert _stored(project / "run") == 0
+    Store.open(project / "run", write=True).close()
+
+
+def test_a_signal_before_anything_is_asked(project: Path) -> None:
+    """SIGTERM while the input is still being read ends with 130 and without a traceback."""
+    command = [sys.executable, "-m", "evenhand", "judge", "-", "--rubric", "two.yaml", "--judge", "fake"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None and not list(project.glob("runs/*/run.sqlite")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_the_key_is_never_printed_or_stored(
+    project: Path, server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Key and extra headers go to the server and nowhere else, even when it echoes them in its errors."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    shown = ""
+    for settings in ({"fault": "422:0.5"}, {"fault": "401:0.3"}, {"fault": "403"}):
+        server.reset()
+        command = [*_command(server.with_faults(echo=True, **settings)), "--fresh", "--header", f"X-Token={KEY}-too"]
+        done = subprocess.run(command, capture_output=True, check=False, text=True)
+        shown += done.stdout + done.stderr
+        seen = server.requests()[0]["headers"]
+        assert (seen["authorization"], seen["x-token"]) == (f"Bearer {KEY}", f"{KEY}-too")
+        assert run(["show", "run", "--json"]) == 0
+        assert run(["export", "run", "--to", "-"]) == 0
+        assert all(KEY.encode() not in file.read_bytes() for file in project.rglob("*") if file.is_file())
+    told = capsys.readouterr()
+    assert KEY not in shown + told.out + told.err
+    assert "value is not valid" in told.out  # the echoing error itself is there
+
+
+@pytest.mark.parametrize("more", [["export", "run", "--to", "-"], ["show", "run", "--item", "i0"], ["show", "run"]])
+def test_a_closed_pipe_is_no_error(project: Path, more: list[str]) -> None:
+    """A reader that goes away ends the command silently, not with a defect's exit code."""
+    write_jsonl(project / "data.jsonl", [{**row, "answer": "x" * 3000} for row in rows(200)])
+    assert _judge() == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenhand", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=project
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(20), b"Traceback" in error, b"Exception" in error) == (0, False, False)
+
+
+def test_half_a_surrogate_pair_can_be_shown(project: Path) -> None:
+    """What a judge wrote never stops a command from printing it."""
+    assert (
+        _judge(judge=write_script(project / "s.jsonl", (None, '{"reason": "a \\ud800 b", "truth": 1, "style": 1}')))
+        == 0
+    )
+    for more in (
+        ["show", "run", "--item", "i0"],
+        ["export", "run", "--to", "-"],
+        ["show", "run", "--item", "i0", "--json"],
+    ):
+        done = subprocess.run([sys.executable, "-m", "evenhand", *more], capture_output=True, check=False)
+        assert (done.returncode, done.stderr.count(b"Traceback")) == (0, 0)
+        assert b"\\ud800" in done.stdout

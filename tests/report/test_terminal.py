@@ -1,0 +1,79 @@
+"""What a person reads of a run: complete, plain without colour, nothing taken for markup."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evenhand.api import make_spec
+from evenhand.report.progress import Bar
+from evenhand.report.terminal import item_lines, print_summary
+from evenhand.run import run
+from rubric_texts import PAIR, rubric
+from runs import SCORE, rows, run_it, summary, write_script
+
+TWO = rubric(SCORE)
+
+
+def _printed(out: Path, by: str | None = None) -> str:
+    text = io.StringIO()
+    print_summary(summary(out, by=by), Console(file=text, width=100, highlight=False, emoji=False))
+    return text.getvalue()
+
+
+def test_figures_gaps_and_rules_are_told(tmp_path: Path) -> None:
+    """Means with n and interval, what is missing and why, broken rules, calls and tokens."""
+    judge = write_script(
+        tmp_path / "s.jsonl",
+        ("What is 1?", "no value"),
+        ("What is 2?", {"truth": 0, "style": 4}),
+        ("What is 3?", {"truth": 2, "style": 9}),
+        (None, {"truth": 3, "style": 2}),
+    )
+    run_it([*rows(5), {"id": "b", "question": "q", "answer": ""}], TWO, judge, tmp_path / "run")
+    lines = [" ".join(line.split()) for line in _printed(tmp_path / "run").splitlines()]
+    assert lines[0].startswith("two v1 judged by fake:")
+    assert "4 of 6 scored; coverage 66.7% of 6 rows; 1 set in code" in lines
+    assert any(line.startswith("truth 1.60 0.00 to ") and line.endswith(" 5 missing: no_rating 1") for line in lines)
+    assert any("missing: no_rating 1, out_of_range 1" in line for line in lines)
+    assert any(line.startswith("composite 1.62 ") and line.endswith(" 4") for line in lines)
+    assert "not scored: no_rating 1, out_of_range 1" in lines
+    assert "rules broken: lie 1" in lines
+    assert "calls 8; re-asked 3; repaired 0; inconsistent 1" in lines
+
+
+def test_names_are_never_markup(tmp_path: Path) -> None:
+    """Slice names with brackets and colons are printed as they are."""
+    run_it([{**row, "system": "[red]:smile:[/x]"} for row in rows(2)], TWO, "fake", tmp_path / "run")
+    assert "[red]:smile:[/x]  2 of 2 scored" in _printed(tmp_path / "run", by="system")
+
+
+def test_preferences_and_flips(tmp_path: Path) -> None:
+    """Pairs are told with their sides and how many changed with the order."""
+    pairs = [{"id": str(k), "prompt": "p", "response_a": "x", "response_b": "y"} for k in range(3)]
+    run_it(pairs, rubric(PAIR), "fake:first", tmp_path / "run")
+    assert "preferred: A 0  B 0  tie 0  changed with the order 3" in _printed(tmp_path / "run")
+
+
+def test_an_item_not_asked_yet_says_so() -> None:
+    """An item without trials is no empty page."""
+    assert list(item_lines({"id": "x", "row": 0, "texts_stored": True, "trials": []})) == [
+        "item x, row 1",
+        "not asked yet",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_progress_on_a_terminal_and_elsewhere(tmp_path: Path, terminal: bool) -> None:
+    """A bar with rate and failures by class on a terminal; one line elsewhere."""
+    text = io.StringIO()
+    bar = Bar(Console(file=text, force_terminal=terminal, width=100, color_system=None))
+    judge = write_script(tmp_path / "s.jsonl", ("What is 1?", "no value"), (None, {"truth": 3, "style": 2}))
+    await run(make_spec(rows(3), TWO, judge, out=tmp_path / "run"), progress=bar)
+    bar.stop()
+    assert text.getvalue().startswith("3 trials, 0 of them stored already\n")
+    assert ("no_rating 1" in text.getvalue()) is terminal
+    assert terminal or text.getvalue().count("\n") == 1

@@ -1,0 +1,62 @@
+"""Short ways to make items, run them and read the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.api import Run, make_spec
+from evenhand.run import Outcome, run
+from evenhand.store import Store
+
+SCORE = """\
+rubric: two
+mode: score
+item:
+  required: {question: text, answer: text}
+criteria:
+  - {name: truth, text: Is it true?, weight: 0.75, scale: {range: [0, 4]}}
+  - {name: style, text: Is it clear?, weight: 0.25, scale: {range: [0, 4]}}
+preset:
+  - {when: blank(answer), call: none, set: {"{criterion}": low}}
+rules:
+  - {id: lie, if: "truth == 0 and style == 4", say: "a clear lie"}
+"""
+
+
+def rows(n: int, start: int = 0) -> list[dict[str, Any]]:
+    """Rows with ids, for the score rubrics."""
+    return [{"id": f"i{k}", "question": f"What is {k}?", "answer": f"It is {k}."} for k in range(start, start + n)]
+
+
+def write_jsonl(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+    """The rows as a file."""
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_script(path: Path, *rules: tuple[str | None, Any], times: int | None = None) -> str:
+    """A judge spec of a fake judge: (text contained, reply) pairs; ``times`` bounds the first of them."""
+    lines = [{"contains": contains, "reply": reply} for contains, reply in rules]
+    if times is not None:
+        lines[0]["times"] = times
+    return f"fake:{write_jsonl(path, lines)}"
+
+
+def run_it(items: Any, rubric: Any, judge: str, out: Path, **options: Any) -> Outcome:
+    """One run, as `evenhand.judge` would do it."""
+    return asyncio.run(run(make_spec(items, rubric, judge, out=out, **options)))
+
+
+def statuses(out: Path) -> dict[tuple[str, str, int], str]:
+    """(item, order, repeat) -> status of all stored trials."""
+    with Store.open(out) as store:
+        return {tuple(key): v.status.value for _, found in store.verdicts() for key, v in found.items()}
+
+
+def summary(out: Path, **options: Any) -> dict[str, Any]:
+    """The figures of a run."""
+    return Run(out).summary(**options)

@@ -1,0 +1,214 @@
+"""Every figure of a run against a count by hand; nothing missing becomes a number."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.api import Run
+from evenhand.errors import UnknownNameError
+from evenhand.facts import composite, pick
+from evenhand.item import Item
+from evenhand.judging import Answer, Judge
+from evenhand.manifest import new_manifest
+from evenhand.rubric.model import Rubric
+from evenhand.store import Store, StoredRow
+from evenhand.trial import TrialKey
+from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
+from rubric_texts import PAIR, rubric
+from runs import SCORE, rows, run_it, summary, write_script
+
+TWO, PAIRS = rubric(SCORE), rubric(PAIR)
+
+
+def _scored(**fields: Any) -> Verdict:
+    outcomes = {n: v if isinstance(v, FieldOutcome) else FieldOutcome(v) for n, v in fields.items()}
+    return Verdict(Status.SCORED, outcomes, calls=1, model="m", usage=Usage(10, 2, 4, 0.5))
+
+
+def _store(
+    folder: Path, what: Rubric, verdicts: dict[tuple[str, str, int], Verdict], items: Iterable[Any] = (), **plan: Any
+) -> Path:
+    """A run with these verdicts; items are ids, or StoredRows."""
+    orders = ("ab", "ba") if what.mode == "compare" else ("",)
+    plan = {"orders": orders, "repeats": 1, "short": False, "data": "d", **plan}
+    with Store.create(folder, new_manifest(what, Judge("fake"), {}, **plan)) as store:
+        listed = list(items) or list(dict.fromkeys(key[0] for key in verdicts))
+        made = [
+            x if isinstance(x, StoredRow) else StoredRow(n, Item(x, n, {"question": x, "answer": x}), None, {})
+            for n, x in enumerate(listed)
+        ]
+        assert store.add_rows(made) == []
+        store.append([Answer(TrialKey(*key), verdict) for key, verdict in verdicts.items()])  # type: ignore[arg-type]
+    return folder
+
+
+def test_counts_and_coverage(tmp_path: Path) -> None:
+    """planned, scored, rows, coverage and failures add up, bad and unasked rows included."""
+    verdicts = {
+        ("a", "", 0): _scored(truth=4, style=0),
+        ("b", "", 0): Verdict(Status.UNPARSED, failure="no_rating", calls=2, re_asked=True, usage=Usage(20, 3)),
+        ("c", "", 0): Verdict(Status.REFUSED, failure="refusal", calls=1),
+        ("d", "", 0): Verdict(Status.FAILED, failure="FinalBackendError", detail="too long"),
+        ("e", "", 0): Verdict(Status.SCORED, {"truth": FieldOutcome(0, preset=True)}, repaired=True),
+    }
+    bad = StoredRow(6, None, "no answer", {"question": "q"})
+    facts = summary(_store(tmp_path / "run", TWO, verdicts, ["a", "b", "c", "d", "e", "f", bad]))
+    assert (facts["planned"], facts["scored"], facts["rows"], facts["rows_scored"], facts["bad_rows"]) == (
+        7,
+        2,
+        7,
+        2,
+        1,
+    )
+    assert facts["coverage"] == 2 / 7
+    assert facts["failures"] == {
+        "no_rating": 1,
+        "refusal": 1,
+        "FinalBackendError": 1,
+        "not_asked": 1,
+        "bad_row": 1,
+    }
+    assert facts["scored"] + sum(facts["failures"].values()) == facts["planned"]
+    assert facts["errors"] == {"FinalBackendError": "too long"}
+    assert (facts["set_in_code"], facts["re_asked"], facts["repaired"], facts["calls"]) == (1, 1, 1, 4)
+    assert facts["tokens"] == {"prompt": 30, "completion": 5, "cached": 4}
+    assert facts["cost_usd"] is None  # some calls did not say what they cost
+    assert facts["judge"]["models"] == ["m"]
+
+
+def test_a_composite_with_a_missing_criterion_is_missing(tmp_path: Path) -> None:
+    """The composite counts only verdicts with all weighted criteria; the criteria count what they have."""
+    lost = FieldOutcome(None, Failure.OUT_OF_RANGE, "9")
+    verdicts = {
+        ("a", "", 0): _scored(truth=4, style=0),
+        ("b", "", 0): _scored(truth=2, style=2),
+        ("c", "", 0): Verdict(Status.UNPARSED, {"truth": FieldOutcome(0), "style": lost}, failure="out_of_range"),
+    }
+    facts = summary(_store(tmp_path / "run", TWO, verdicts))
+    assert (facts["composite"]["mean"], facts["composite"]["n"]) == (2.5, 2)
+    assert (facts["criteria"]["truth"]["mean"], facts["criteria"]["truth"]["n"]) == (2.0, 3)
+    assert (facts["criteria"]["style"]["mean"], facts["criteria"]["style"]["n"]) == (1.0, 2)
+    assert facts["criteria"]["style"]["failures"] == {"out_of_range": 1}
+    assert composite(verdicts[("c", "", 0)], TWO) is None
+    assert composite(verdicts[("a", "", 0)], TWO) == 3.0
+
+
+def test_nothing_scored_has_no_mean(tmp_path: Path) -> None:
+    """No observation gives no number: neither 0 nor an interval."""
+    facts = summary(_store(tmp_path / "run", TWO, {("a", "", 0): Verdict(Status.FAILED, failure="X")}))
+    assert facts["composite"] == {"mean": None, "ci": None, "n": 0, "items": 0, "note": "nothing scored"}
+    assert (facts["coverage"], facts["criteria"]) == (0.0, {}) or facts["criteria"]["truth"]["mean"] is None
+
+
+def test_sides_flips_and_units_of_pairs(tmp_path: Path) -> None:
+    """A pair is one unit of two orders: same side counts as a preference, different sides as a flip."""
+    sides = [("A", "A"), ("B", "B"), ("tie", "tie"), ("A", "B"), ("A", "tie")]
+    verdicts = {
+        (f"p{n}", order, 0): _scored(overall=side, safe="tie", rank_a=4, rank_b=n + 1)
+        for n, pair in enumerate(sides)
+        for order, side in zip(("ab", "ba"), pair, strict=True)
+    }
+    verdicts[("p5", "ab", 0)] = _scored(overall="A", safe="A")
+    verdicts[("p6", "ab", 0)] = _scored(overall="A", safe="A")
+    verdicts[("p6", "ba", 0)] = Verdict(Status.REFUSED, failure="refusal")
+    facts = summary(_store(tmp_path / "run", PAIRS, verdicts))
+    assert facts["preference"] == {"A": 1, "B": 1, "tie": 1}
+    assert facts["flips"] == 2
+    assert (facts["planned"], facts["scored"]) == (7, 5)
+    assert facts["failures"] == {"not_asked": 1, "refusal": 1}
+    assert facts["criteria"]["overall"]["counts"] == {"A": 6, "B": 3, "tie": 3}
+    rank = facts["fields"]["rank_b"]
+    assert (rank["mean"], rank["n"], rank["items"]) == (3.0, 10, 5)  # both orders' verdicts count
+
+
+def test_a_preference_that_was_not_asked_is_neither_counted_nor_a_flip(tmp_path: Path) -> None:
+    """A null or absent preference is nothing, in either kind of value."""
+    verdicts = {("p", "ab", 0): _scored(safe="A"), ("p", "ba", 0): _scored(safe="B", overall=None)}
+    folder = _store(tmp_path / "run", PAIRS, verdicts)
+    for value in ("stated", "expected"):
+        facts = summary(folder, value=value)
+        assert (facts["preference"], facts["flips"]) == ({"A": 0, "B": 0, "tie": 0}, 0)
+
+
+def test_expected_values_come_from_probabilities(tmp_path: Path) -> None:
+    """Expected takes the weighted mean, and for labels the likeliest; what has no probabilities has no value."""
+    spread = FieldOutcome(4, distribution=Distribution({4: 0.5, 2: 0.5}, 0.0))
+    folder = _store(
+        tmp_path / "run",
+        TWO,
+        {
+            ("a", "", 0): _scored(truth=spread, style=FieldOutcome(1, preset=True)),
+            ("b", "", 0): _scored(truth=2, style=3),
+        },
+    )
+    stated, expected = summary(folder), summary(folder, value="expected")
+    assert (stated["criteria"]["truth"]["mean"], stated["criteria"]["truth"]["n"]) == (3.0, 2)
+    assert (expected["criteria"]["truth"]["mean"], expected["criteria"]["truth"]["n"]) == (3.0, 1)
+    assert (expected["composite"]["mean"], expected["value"]) == (2.5, "expected")
+    label = FieldOutcome("A", distribution=Distribution({"A": 0.3, "B": 0.7}, 0.0))
+    assert (pick(label, "stated"), pick(label, "expected")) == ("A", "B")
+    assert pick(FieldOutcome("A"), "expected") is None
+
+
+def test_expected_preference_joins_both_orders(tmp_path: Path) -> None:
+    """With probabilities a pair has one side, the likelier over both orders."""
+    first = FieldOutcome("A", distribution=Distribution({"A": 0.6, "B": 0.3, "tie": 0.1}, 0.0))
+    second = FieldOutcome("B", distribution=Distribution({"A": 0.2, "B": 0.7, "tie": 0.1}, 0.0))
+    verdicts = {("p", "ab", 0): _scored(safe="A", overall=first), ("p", "ba", 0): _scored(safe="A", overall=second)}
+    folder = _store(tmp_path / "run", PAIRS, verdicts)
+    assert (summary(folder)["flips"], summary(folder)["preference"]["B"]) == (1, 0)
+    joined = summary(folder, value="expected")
+    assert (joined["flips"], joined["preference"]) == (0, {"A": 0, "B": 1, "tie": 0})
+
+
+def test_rules_and_consistency(tmp_path: Path) -> None:
+    """Violations are counted by rule; only severe ones make a verdict inconsistent."""
+    severe, mild = Violation("lie", "violation", "m"), Violation("w", "warning", "m")
+    verdicts = {
+        ("a", "", 0): Verdict(Status.SCORED, violations=(severe, mild), not_checked=("z",)),
+        ("b", "", 0): Verdict(Status.SCORED, violations=(mild,)),
+    }
+    facts = summary(_store(tmp_path / "run", TWO, verdicts))
+    assert (facts["violations"], facts["not_checked"], facts["inconsistent"]) == ({"lie": 1, "w": 2}, {"z": 1}, 1)
+
+
+def test_all_means_against_a_naive_computation(tmp_path: Path) -> None:
+    """Means, n, composite and counts of a larger run are those of its flat rows."""
+    script = [("What is 7?", "no value"), ("What is 8?", "I'm sorry, I can't help.")]
+    script += [(f"What is {k}?", {"truth": k % 5, "style": (k * k) % 5}) for k in range(60)]
+    run_it(rows(60), TWO, write_script(tmp_path / "s.jsonl", *script), tmp_path / "run", repeats=2)
+    facts = summary(tmp_path / "run")
+    flat = [row for row in Run(tmp_path / "run").rows(long=True) if row["status"] == "scored"]
+    assert len(flat) == facts["scored"] == 116
+    for name, fact in {**facts["criteria"], "composite": facts["composite"]}.items():
+        values = [row[name] for row in flat]
+        assert fact["mean"] == pytest.approx(statistics.fmean(values))
+        assert (fact["n"], fact["items"]) == (116, 58)
+        assert fact["ci"][0] < fact["mean"] < fact["ci"][1]
+    assert facts["failures"] == {"no_rating": 2, "refusal": 2} or sum(facts["failures"].values()) == 4
+
+
+def test_slices_add_up_to_the_whole(tmp_path: Path) -> None:
+    """--by gives the same figures for each value of a column, and rows without it a slice of their own."""
+    lines = [{**row, "system": "s1" if k % 3 else "s2"} for k, row in enumerate(rows(12))]
+    del lines[5]["system"]
+    lines.append({"id": "bad", "question": "q", "system": "s1"})
+    run_it(lines, TWO, "fake", tmp_path / "run", skip_bad=True)
+    facts = summary(tmp_path / "run", by="system")
+    assert {name: part["rows"] for name, part in facts["by"].items()} == {"(none)": 1, "s1": 8, "s2": 4}
+    assert facts["by"]["s1"]["bad_rows"] == 1
+    total = sum(part["composite"]["mean"] * part["composite"]["n"] for part in facts["by"].values())
+    assert total / 12 == pytest.approx(facts["composite"]["mean"])
+    assert "by" not in summary(tmp_path / "run")
+
+
+def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
+    """--by with a column that no row has names the close ones."""
+    run_it([{**row, "system": "s"} for row in rows(2)], TWO, "fake", tmp_path / "run")
+    with pytest.raises(UnknownNameError, match="did you mean system"):
+        summary(tmp_path / "run", by="sytem")
