@@ -136,7 +136,7 @@ def judge(
         rubric: A built-in name, a rubric file, or a `Rubric`.
         judge: A judge spec, as in ``openai:MODEL``, ``local``, ``replay:FILE``, ``fake``.
         **options: As on the command line: out, map, variant, weights, reason, limit, sample, seed, skip_bad,
-            repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, retry, fresh,
+            repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry, fresh,
             store_texts, format. Without ``out`` the run lives in a temporary folder.
 
     Returns:

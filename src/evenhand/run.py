@@ -48,6 +48,7 @@ class RunSpec:
         short: Ask for labels and numbers only, no reasons.
         concurrency: Trials in flight, None for a default.
         backend: Endpoint, headers, timeout.
+        re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
         fresh: Throw away what the folder holds and start over.
         store_texts: Keep the texts of items in the store; without them nothing can be rendered or read again later,
@@ -69,6 +70,7 @@ class RunSpec:
     short: bool = False
     concurrency: int | None = None
     backend: BackendSettings = field(default_factory=BackendSettings)
+    re_ask: bool = True
     retry: bool = False
     fresh: bool = False
     store_texts: bool = True
@@ -220,7 +222,9 @@ def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
     """What asks the trials of this run."""
     manifest = store.manifest
     key = bytes.fromhex(manifest["key"])
-    return Asker(spec.rubric, spec.judge, backend, key=key, short=spec.short, form=manifest["form"])
+    return Asker(
+        spec.rubric, spec.judge, backend, key=key, short=spec.short, may_re_ask=spec.re_ask, form=manifest["form"]
+    )
 
 
 def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:

@@ -48,6 +48,7 @@ INTERRUPTED = 130
 @click.option("--temperature", type=float, default=0.0, show_default=True)
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Most tokens a reply may have.")
 @click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only.")
+@click.option("--no-re-ask", is_flag=True, help="Take the first reply as it is; half the cost at worst.")
 @click.option("--retry", is_flag=True, help="Ask again what was refused or could not be read.")
 @click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
 @click.option(
@@ -146,6 +147,7 @@ def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunS
         variant=options.variant(given["variant"]),
         weights=options.weights(given["weights"]),
         reason=not given["no_reason"],
+        re_ask=not given.get("no_re_ask", False),
         headers=_headers(given.get("header", ())),
         concurrency=_concurrency(given.get("concurrency", "auto")),
         store_texts=not given.get("no_store_texts", False),
