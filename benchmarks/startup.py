@@ -1,6 +1,6 @@
 """How long ``evenhand --help`` and ``import evenhand`` take beside an empty Python: medians in ms, as JSON.
 
-    python benchmarks/startup.py
+python benchmarks/startup.py
 """
 
 from __future__ import annotations

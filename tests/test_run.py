@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from evenhand.api import Run
+from evenhand.api import Run, make_spec
 from evenhand.errors import AccessError, InputError, ItemError, RunError
 from evenhand.judging import Answer
-from evenhand.run import Progress
+from evenhand.run import Progress, open_run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
 from rubric_texts import PAIR, changed, rubric
@@ -327,3 +327,16 @@ def test_two_rubrics_of_one_text_are_one_run(out: Path) -> None:
     """A rubric given with its own weights is the rubric itself."""
     run_it(rows(2), TWO, "fake", out)
     assert run_it(rows(2), replace(TWO), "fake", out, weights={"truth": 0.75, "style": 0.25}).asked == 0
+
+
+@pytest.mark.parametrize(("judge", "same"), [("fake", True), ("openai:judge", False)])
+def test_fence_keys(tmp_path: Path, judge: str, same: bool) -> None:
+    """A judge whose verdicts must repeat gets the same prompts in every folder, any other a secret of the run."""
+    keys = []
+    for name in ("one", "two"):
+        spec = make_spec(
+            [{"question": "q", "answer": "a"}], judge=judge, base_url="http://127.0.0.1:9/v1", out=tmp_path / name
+        )
+        with open_run(spec, spec.judge.open(spec.backend)) as store:
+            keys.append(store.manifest["key"])
+    assert (keys[0] == keys[1]) is same

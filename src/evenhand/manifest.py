@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from evenhand._canon import digest
 from evenhand.errors import InputError, RunError, UnknownNameError
 from evenhand.judging import Judge
 from evenhand.rubric.load import parse_rubric
@@ -30,8 +31,14 @@ def new_manifest(
     repeats: int,
     short: bool,
     data: str,
+    repeatable: bool = False,
 ) -> dict[str, Any]:
-    """The manifest of a new run; its key is random, so that nobody who writes an answer can forge a fence."""
+    """The manifest of a new run.
+
+    Its key is random, so that nobody who writes an answer can know a fence mark. For a ``repeatable`` judge, whose
+    verdicts must come out the same in every folder, it derives from the rubric; marks inside judged text are broken
+    in any case.
+    """
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "evenhand": version("evenhand"),
@@ -43,7 +50,7 @@ def new_manifest(
         "short": short,
         "asked": [field.name for field in asked_fields(rubric, short=short)],
         "data": data,
-        "key": secrets.token_hex(16),
+        "key": digest(["fence", rubric.digest]) if repeatable else secrets.token_hex(16),
         "form": None,
     }
 

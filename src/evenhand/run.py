@@ -153,13 +153,14 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         repeats=spec.repeats,
         short=spec.short,
         data=spec.source if isinstance(spec.source, str) else type(spec.source).__name__,
+        repeatable=backend.deterministic,
     )
     file, aside = spec.folder / FILE, spec.folder / f"{FILE}.old"
     if spec.fresh and exists(spec.folder):
         Store.open(spec.folder, write=True).close()  # refuses when another process is at work there
         file.replace(aside)
-    store = Store.open(spec.folder, write=True) if exists(spec.folder) else Store.create(spec.folder, manifest)
-    created = store.manifest["key"] == manifest["key"]
+    created = not exists(spec.folder)
+    store = Store.create(spec.folder, manifest) if created else Store.open(spec.folder, write=True)
     try:
         require_same(store.manifest, manifest, str(spec.folder))
         store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric))
