@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli import options
+from evenhand.cli.main import INTERRUPTED
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import Form
     from evenhand.run import RunSpec
 
 LOW_COVERAGE = 5
-INTERRUPTED = 130
 
 
 @click.command("judge")
