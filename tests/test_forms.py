@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -10,9 +11,13 @@ from typing import Any
 
 import pytest
 
-from evenhand.errors import AccessError, FinalBackendError
+from evenhand.backends.fake import Fake
+from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
+from evenhand.forms import FormChoice
+from evenhand.rubric.model import Form
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
+from evenhand.verdict import Reply
 from rubric_texts import rubric
 from runs import SCORE, rows, run_it, statuses
 
@@ -111,9 +116,64 @@ def test_an_endpoint_that_refuses_every_form_ends_the_run(server: FakeServer, tm
 
 def test_a_judge_without_a_common_form_is_refused(tmp_path: Path) -> None:
     """A rubric whose forms the backend doesn't have at all is told so before anything is sent."""
-    from evenhand.backends.fake import Fake
-    from evenhand.forms import FormChoice
-
-    backend = Fake(forms=("json",))
     with pytest.raises(FinalBackendError, match="offers none"):
-        FormChoice(backend, rubric(f"{SCORE}output: {{forms: [tool]}}\n"))
+        FormChoice(Fake(forms=("json",)), rubric(f"{SCORE}output: {{forms: [tool]}}\n"))
+
+
+class _Down:
+    """Sends that take a moment and fail, and how many of them there were at once."""
+
+    def __init__(self, error: BackendError) -> None:
+        self.error = error
+        self.sent = self.in_flight = self.most = 0
+
+    async def send(self, form: Form) -> Reply:
+        self.sent += 1
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        await asyncio.sleep(0.001)
+        self.in_flight -= 1
+        raise self.error
+
+
+async def _send_all(error: BackendError, n: int = 16) -> tuple[_Down, list[Any]]:
+    backend, down = Fake(), _Down(error)
+    backend.deterministic = False
+    choice = FormChoice(backend, rubric(SCORE))
+    return down, await asyncio.gather(*(choice.send(down.send) for _ in range(n)), return_exceptions=True)
+
+
+async def test_all_who_wait_end_with_the_first_that_has_no_access() -> None:
+    """When the call that finds out the form has no access, nothing more is sent and the others get its error."""
+    down, ends = await _send_all(AccessError("can't reach it"))
+    assert down.sent == 1
+    assert [str(end) for end in ends] == ["can't reach it"] * 16
+
+
+async def test_nobody_waits_for_an_endpoint_that_is_unwell() -> None:
+    """When the first call fails in a way that may pass, the others try for themselves, all at the same time."""
+    down, ends = await _send_all(RetryableBackendError("busy"))
+    assert (down.sent, down.most) == (16, 15)
+    assert [str(end) for end in ends] == ["busy"] * 16
+
+
+async def test_a_request_that_is_rejected_says_nothing_about_the_endpoint() -> None:
+    """When the first call is rejected for its own sake, the next one goes on finding out the form."""
+    down, _ = await _send_all(FinalBackendError("too long"))
+    assert (down.sent, down.most) == (16, 1)
+
+
+def test_a_hanging_server_is_waited_for_once(server: FakeServer, tmp_path: Path) -> None:
+    """However many workers there are, a server that never answers is tried as often as one request may be."""
+    server.reset()
+    with pytest.raises(AccessError, match="can't reach"):
+        run_it(
+            rows(20),
+            rubric(SCORE),
+            "openai:m",
+            tmp_path / "run",
+            base_url=server.with_faults(fault="hang"),
+            timeout=0.2,
+        )
+    assert server.stats()["requests"] == 4
+    assert statuses(tmp_path / "run") == {}

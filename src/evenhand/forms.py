@@ -12,7 +12,7 @@ import platformdirs
 
 from evenhand._canon import digest
 from evenhand.backend import Backend
-from evenhand.errors import AccessError, FinalBackendError, UnsupportedFeatureError
+from evenhand.errors import AccessError, FinalBackendError, RetryableBackendError, UnsupportedFeatureError
 from evenhand.rubric.model import Form, Rubric
 from evenhand.verdict import Reply
 
@@ -40,6 +40,8 @@ class FormChoice:
         self._memory = digest([dict(backend.identity), list(self._candidates)])
         self._lock = asyncio.Lock()
         self._refused: set[Form] = set()
+        self._no_access: AccessError | None = None
+        self._unwell = False
         remembered = known or _recall().get(self._memory)
         self.form: Form | None = remembered if remembered in self._candidates else None
         if backend.deterministic:
@@ -53,21 +55,38 @@ class FormChoice:
     async def send(self, send: Send) -> tuple[Form, Reply]:
         """Send in the chosen form; the first calls find out which one that is, one at a time.
 
+        What the first call learns of an endpoint that fails altogether holds for those that wait: without access all
+        end at once, and where requests fail that may succeed later, each tries for itself at the same time.
+
         Raises:
-            AccessError: the endpoint refuses every form.
+            AccessError: the endpoint refuses every form, or us.
         """
         while (form := self._chosen()) is not None:
             try:
                 return form, await send(form)
             except UnsupportedFeatureError:
                 self._refuse(form)
+        if self._unwell:
+            return await self._try_all(send)
         async with self._lock:
-            if self._chosen() is None:
-                return await self._try_all(send)
+            if self._no_access is not None:
+                raise self._no_access
+            if self._chosen() is None and not self._unwell:
+                return await self._find_out(send)
         return await self.send(send)
 
     def _chosen(self) -> Form | None:
         return self.form  # other workers may set it at any await
+
+    async def _find_out(self, send: Send) -> tuple[Form, Reply]:
+        try:
+            return await self._try_all(send)
+        except AccessError as error:
+            self._no_access = error
+            raise
+        except RetryableBackendError:
+            self._unwell = True
+            raise
 
     async def _try_all(self, send: Send) -> tuple[Form, Reply]:
         last: tuple[Form, Reply] | None = None
