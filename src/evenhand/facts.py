@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from evenhand.errors import UnknownNameError
 from evenhand.rubric.model import OutputField, Rubric
-from evenhand.stats.means import ClusteredMean, Estimate
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import FieldOutcome, Status, Verdict

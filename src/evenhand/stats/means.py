@@ -4,29 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with what it rests on.
-
-    Attributes:
-        value: The estimate; None when nothing was observed.
-        low, high: 95 % confidence interval; None when it is undefined (fewer than two clusters).
-        n: Observations used.
-        clusters: Independent units among them (items).
-        note: Why there is no interval, or why it can't be trusted; "" otherwise.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    clusters: int
-    note: str = ""
+from evenhand.stats.estimates import CONFIDENCE, Estimate, few
 
 
 class ClusteredMean:
@@ -73,20 +52,27 @@ class ClusteredMean:
     def estimate(self) -> Estimate:
         """The mean so far."""
         if self._n == 0 or self._shift is None:
-            return Estimate(None, None, None, 0, 0, "nothing scored")
+            return Estimate(None, reason="nothing scored")
         centred = self._sum / self._n
         mean = centred + self._shift
         groups = self._clusters
         if groups < 2:
-            return Estimate(mean, None, None, self._n, groups, "one item: no interval")
+            return Estimate(mean, n=self._n, clusters=groups, reason="one item: no interval")
         spread = self._sum_squares - 2 * centred * self._sum_cross + centred * centred * self._size_squares
         if spread <= 1e-12 * max(1.0, self._sum_squares):
-            return Estimate(mean, None, None, self._n, groups, "all values equal: no interval")
+            return Estimate(mean, n=self._n, clusters=groups, reason="all values equal: no interval")
         error = math.sqrt(groups / (groups - 1) * spread) / self._n
         reach = _t_quantile(groups - 1) * error
         low, high = self._bounds
-        note = "fewer than 50 items: the interval is rough" if groups < 50 else ""
-        return Estimate(mean, max(low, mean - reach), min(high, mean + reach), self._n, groups, note)
+        return Estimate(
+            mean,
+            (max(low, mean - reach), min(high, mean + reach)),
+            self._n,
+            groups,
+            method="mean, t interval clustered by item",
+            warnings=few(groups),
+            se=error,
+        )
 
 
 def _t_quantile(freedom: int) -> float:
