@@ -101,6 +101,14 @@ async def test_a_readable_first_reply_outlives_an_unreadable_second() -> None:
     assert len(answer.exchanges) == 2
 
 
+async def test_a_partly_readable_first_reply_outlives_a_worse_second() -> None:
+    """An Unparsed verdict keeps the values it has when the re-ask brings fewer; both replies are kept."""
+    answer, _ = await _ask({"reason": "r", "truth": 3, "style": 9}, "nothing at all")
+    assert (answer.verdict.status, answer.verdict.value("truth")) == (Status.UNPARSED, 3)
+    assert (answer.verdict.failure, answer.verdict.re_asked, answer.verdict.calls) == ("out_of_range", True, 2)
+    assert [e.attempt for e in answer.exchanges] == [0, 1]
+
+
 async def test_a_failed_re_ask_keeps_the_first_reply() -> None:
     """When the second request fails the first verdict stands, and is marked as re-asked."""
     answer, _ = await _ask(LIE, RetryableBackendError("busy"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from evenhand.item import Item
 from evenhand.rules import compile_rubric
 from evenhand.settle import better, complaints, question, settle, swap_item
 from evenhand.trial import Trial, TrialKey
-from evenhand.verdict import Distribution, Failure, FieldOutcome, Reply, Status, Verdict
+from evenhand.verdict import Distribution, Failure, Reply, Status, Verdict
 from rubric_texts import PAIR, changed, rubric
 
 FAIR = changed(
@@ -178,11 +179,41 @@ def test_a_verdict_without_a_criterion_is_unparsed_but_keeps_the_rest() -> None:
     assert (supporting.status, supporting.fields["rank_a"].failure) == (Status.SCORED, Failure.MISSING_FIELD)
 
 
-def test_better_keeps_the_second_unless_only_the_first_could_be_read() -> None:
-    """After a re-ask the second verdict counts, except when it is worse than a readable first."""
-    scored, again = Verdict(Status.SCORED), Verdict(Status.SCORED, {"x": FieldOutcome(1)})
-    unparsed, refused = Verdict(Status.UNPARSED), Verdict(Status.REFUSED)
-    assert better(scored, again) == replace(again, re_asked=True)
-    assert better(unparsed, scored) == replace(scored, re_asked=True)
-    assert better(scored, unparsed) == replace(scored, re_asked=True)
-    assert better(unparsed, refused) == replace(refused, re_asked=True)
+def _without(*missing: str, **values: Any) -> Verdict:
+    return _verdict(ITEM, "ab", {k: v for k, v in {**REPLY, **values}.items() if k not in missing})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_without(), _without(overall="B")),  # both whole
+        (_without("overall"), _without("overall", rank_a=3)),  # both lack the same
+        (_without("overall"), _without("safe")),
+        (_without("overall", "safe"), _without("overall")),
+        (_without(rank_a=1), _without("reason_a", "reason_b")),  # optional texts don't count
+        (_without("overall"), _without("rank_a", "rank_b")),  # a scored one beats an unparsed one
+        (_verdict(ITEM, "ab", {}), settle(RUBRIC, RULES, ITEM, question(RUBRIC, RULES, _trial(ITEM), short=False),
+                                          Reply(refusal="no"))),
+    ],
+)  # fmt: skip
+def test_after_a_re_ask_the_second_verdict_counts_where_it_lacks_no_more(first: Verdict, second: Verdict) -> None:
+    """The second of two verdicts that lack the same, or less, is the one that is kept."""
+    assert better(RUBRIC, first, second) == replace(second, re_asked=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_without(), _without("overall")),
+        (_without("overall"), _without("overall", "safe")),
+        (_without("overall"), _without("overall", "rank_a")),
+        (_without("overall"), _without(*REPLY)),
+        (_without("rank_a", "rank_b"), _without("overall")),
+        (_without("rank_a"), _without("rank_a", "rank_b")),
+        (_without("overall"), settle(RUBRIC, RULES, ITEM, question(RUBRIC, RULES, _trial(ITEM), short=False),
+                                     Reply(refusal="no"))),
+    ],
+)  # fmt: skip
+def test_a_second_verdict_that_lacks_more_replaces_nothing(first: Verdict, second: Verdict) -> None:
+    """What could be read of the first reply is not given up for a worse second one, scored or not."""
+    assert better(RUBRIC, first, second) == replace(first, re_asked=True)

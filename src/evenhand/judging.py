@@ -161,7 +161,7 @@ class Asker:
             raise
         except BackendError:
             return replace(verdict, re_asked=True)
-        return better(verdict, self._settle(trial, asked, second))
+        return better(self.rubric, verdict, self._settle(trial, asked, second))
 
     async def _send(self, request: Request, sent: list[Exchange]) -> Reply:
         reply = await self.backend.send(request)

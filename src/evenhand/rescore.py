@@ -79,7 +79,7 @@ def _settle(
     _require_same_question(rubric, manifest, trial, asked, first)
     verdict = settle(rubric, rules, item.fields, asked, first.reply)
     for exchange in exchanges[start + 1 :]:
-        verdict = better(verdict, settle(rubric, rules, item.fields, asked, exchange.reply))
+        verdict = better(rubric, verdict, settle(rubric, rules, item.fields, asked, exchange.reply))
     return verdict
 
 

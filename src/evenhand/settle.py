@@ -71,9 +71,12 @@ def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) 
     return [f"{v.rule}: {v.message}" for v in checked.violations if v.severity == "violation"]
 
 
-def better(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict that counts after a re-ask: the second, unless only the first could be read."""
-    keep = first if first.status is Status.SCORED and second.status is not Status.SCORED else second
+def better(rubric: Rubric, first: Verdict, second: Verdict) -> Verdict:
+    """The verdict that counts after a re-ask: the second, unless it lacks more than the first.
+
+    A scored verdict lacks less than any other; then required fields without a value are counted.
+    """
+    keep = first if _lack(rubric, first) < _lack(rubric, second) else second
     return replace(keep, re_asked=True)
 
 
@@ -116,6 +119,11 @@ def _decides(rubric: Rubric, name: str) -> bool:
 def _matters(rubric: Rubric, name: str, outcome: FieldOutcome) -> bool:
     field = rubric.output.field(name)
     return outcome.failure is not None and field is not None and (field.required or _decides(rubric, name))
+
+
+def _lack(rubric: Rubric, verdict: Verdict) -> tuple[bool, int]:
+    missing = sum(_matters(rubric, name, outcome) for name, outcome in verdict.fields.items())
+    return verdict.status is not Status.SCORED, missing
 
 
 def _unread(name: str, outcome: FieldOutcome) -> str:
