@@ -99,7 +99,6 @@ class Reply:
         model: The model name the server returned.
         usage: Cost and latency.
         distributions: field name -> distribution, where the backend gives probabilities.
-        raw: The whole reply as plain JSON data, as kept in the store.
     """
 
     text: str | None = None
@@ -110,7 +109,6 @@ class Reply:
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    raw: Any = None
 
 
 @dataclass(frozen=True, slots=True)

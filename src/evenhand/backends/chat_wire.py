@@ -100,7 +100,6 @@ def reply_of(data: Any, latency_s: float) -> Reply:
         finish=_text(choice.get("finish_reason")),
         model=_text(data.get("model")),
         usage=_usage(data.get("usage"), latency_s),
-        raw=data,
     )
 
 

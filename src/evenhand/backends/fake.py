@@ -94,7 +94,6 @@ class Fake:
                 cost_usd=0.0,
                 latency_s=0.0,
             ),
-            raw={"answer": answer} if refusal is None else {"refusal": refusal},
         )
 
 

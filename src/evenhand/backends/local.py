@@ -124,7 +124,6 @@ class LocalBackend:
             model=self.model,
             usage=usage,
             distributions=answer.distributions,
-            raw={"content": answer.text, "finish": answer.finish, "cut": list(answer.cut)},
         )
 
     def _load(self, n_ctx: int) -> Engine:

@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import aiohttp
@@ -133,9 +132,7 @@ class OpenAIChat:
         self, form: Form, status: int, fault: Fault, headers: Mapping[str, str], latency_s: float
     ) -> Reply:
         if is_filtered(status, fault):
-            return Reply(
-                refusal=fault.message, finish="content_filter", usage=Usage(latency_s=latency_s), raw=asdict(fault)
-            )
+            return Reply(refusal=fault.message, finish="content_filter", usage=Usage(latency_s=latency_s))
         raise error_for(status, fault, form, headers, now=time.time(), where=self._endpoint.base)
 
     def _adapt(self, request: Request, sent: Mapping[str, Any], status: int, fault: Fault) -> bool:

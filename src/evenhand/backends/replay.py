@@ -161,5 +161,4 @@ def _reply(data: Mapping[str, Any]) -> Reply:
         reply,
         finish=finish if isinstance(finish, str) else None,
         usage=Usage(cost_usd=0.0, latency_s=0.0),
-        raw=said,
     )
