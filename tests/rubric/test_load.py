@@ -53,10 +53,12 @@ def test_defaults_follow_the_language_and_mode() -> None:
 
 
 def test_types_and_general_are_in_the_default_prompt() -> None:
-    """Blocks that have something to show are part of the default prompt."""
+    """Blocks that have something to show are in the default prompt; notes on a type stand with the item."""
     text = TEN_LINES + "general: [Be fair.]\ntypes: {field: question, notes: {maths: [Check the sum.]}}\n"
-    blocks = rubric(text).prompt[0].blocks
-    assert blocks == ("intro", "criteria", "types", "general", "output")
+    assert [(message.role, message.blocks) for message in rubric(text).prompt] == [
+        ("system", ("intro", "criteria", "general", "output")),
+        ("user", ("types", "item")),
+    ]
     types = rubric(text).types
     assert types is not None
     assert types.names == {"maths": "maths"}
@@ -263,6 +265,18 @@ ask: {Is it true?: truth, How good?: null}
     assert concrete.aggregate.robustness == {"group-by": "id", "min": 2}
     assert concrete.ask == {"Is it true?": "truth", "How good?": None}
     assert {"group", "category"} <= expression_names(concrete)
+
+
+def test_the_fill_option_says_how_types_are_shown() -> None:
+    """An option called fill switches between the type as given and its group, for built-in rubrics too."""
+    text = changed(TEN_LINES, "mode: score", "mode: score\noptions: {fill: {default: group, values: [given, group]}}")
+    text += "types: {field: question, names: {sum: maths}, notes: {maths: [Add up.]}}\n"
+    for rubrics in (rubric(text), rubric(text, fill="given")):
+        assert rubrics.types is not None
+        assert rubrics.types.fill == rubrics.chosen["fill"]
+    for name in ("alignmm-critic", "alignmm-critic.en"):
+        fills = [load_rubric(name, chosen).types for chosen in ({}, {"fill": "group"})]
+        assert [types.fill for types in fills if types is not None] == ["given", "group"]
 
 
 def test_names_of_expressions() -> None:

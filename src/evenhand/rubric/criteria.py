@@ -61,7 +61,7 @@ def read_criteria(context: Context, scales: Mapping[str, Scale]) -> tuple[Criter
             weight.value if weight is not None else None,
         )
     _check_scale_option(context)
-    _check_weights(context)
+    _check_weights(context, criteria)
     return tuple(criteria.values())
 
 
@@ -165,8 +165,8 @@ def _check_scale_option(context: Context) -> None:
         context.problems.add(node, "no criterion leaves its scale to the option `scale`", remedy)
 
 
-def _check_weights(context: Context) -> None:
-    """All criteria have a weight or none has; all are in [0, 1] and sum to 1."""
+def _check_weights(context: Context, criteria: Mapping[str, Criterion]) -> None:
+    """All criteria have a weight or none has; all are in [0, 1], on scales of numbers, and sum to 1."""
     weights = [(node, node.get("weight")) for node in context.root.elements("criteria")]
     given = [weight for _, weight in weights if weight is not None]
     if not given:
@@ -177,6 +177,15 @@ def _check_weights(context: Context) -> None:
             problems.add(node, f"criterion {node.text('name')!r} has no weight, but others have", "0 is a weight too")
         elif not 0 <= weight.value <= 1:
             problems.add(weight, f"weight {weight.value} is not between 0 and 1")
+        criterion = criteria.get(node.text("name"))
+        if weight is not None and criterion is not None and _labels(criterion.scale):
+            remedy = "labels have no mean: give it a scale of numbers, or drop all weights"
+            problems.add(weight, f"criterion {criterion.name!r} has a weight, but its values are labels", remedy)
     total = sum(weight.value for weight in given)
     if len(given) == len(weights) and abs(total - 1) > TOLERANCE:
         problems.add(given[0], f"the weights sum to {total:.10g}, not to 1")
+
+
+def _labels(scale: Scale) -> bool:
+    """Whether a scale's values name something, so that no mean of them exists."""
+    return scale is not UNKNOWN and (not scale.numeric or scale.level == "nominal")

@@ -14,6 +14,7 @@ RANGE_KEY = re.compile(r"(-?\d{1,9})-(-?\d{1,9})")
 ITEM_TYPES = ("text", "bool", "number", "turns", "images")
 FORMS = ("schema", "tool", "json", "text", "lines")
 DETAILS = ("bare", "anchors", "examples")
+FILLS = ("given", "group")
 LEVELS = ("binary", "nominal", "ordinal", "interval")
 
 _TEXT = Leaf()
@@ -105,7 +106,7 @@ _TYPES = Keys(
             ListOf(ByKind({"text": _TEXT, "map": Keys({"text": _TEXT}, {"example": _TEXT, "score": _SCALAR})}))
         ),
     },
-    {"fill": Leaf(choices=("given", "group")), "names": MapOf(_TEXT), "categories": MapOf(_TEXTS)},
+    {"fill": Leaf(choices=FILLS), "names": MapOf(_TEXT), "categories": MapOf(_TEXTS)},
 )
 _ITEM_FIELDS = MapOf(Leaf(choices=ITEM_TYPES))
 _ITEM = Keys(

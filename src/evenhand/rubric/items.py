@@ -63,6 +63,8 @@ def read_types(context: Context, item: ItemSpec, scales: Collection[Scale]) -> T
     node = context.root.get("types")
     problems = context.problems
     field_node = node.get("field") if node is not None else None
+    if node is None and (option := context.root.get("options", "fill")) is not None:
+        problems.add(option, "option `fill` says how types are shown, but the rubric has no types")
     if node is None or field_node is None:
         return None
     texts = [field.name for field in item.fields if field.type == "text"]
@@ -87,8 +89,16 @@ def read_types(context: Context, item: ItemSpec, scales: Collection[Scale]) -> T
             if member.value not in names:
                 problems.unknown(member, "type name", member.value, names)
         categories[category] = tuple(member.value for member in members.value)
-    fill: Literal["given", "group"] = "group" if node.text("fill") == "group" else "given"
+    fill: Literal["given", "group"] = "group" if _fill(node, context) == "group" else "given"
     return Types(field_node.value, fill, names, notes, categories)
+
+
+def _fill(node: Node, context: Context) -> object:
+    """How a type is shown: as the option ``fill`` says, where there is one."""
+    given = node.get("fill")
+    if "fill" in context.chosen and given is not None:
+        context.problems.add(given, "the option `fill` decides this already", "drop one of the two")
+    return context.chosen.get("fill", given.value if given is not None else "given")
 
 
 def _note(node: Node, context: Context, scales: Collection[Scale]) -> Note:

@@ -46,8 +46,9 @@ def read_prompt(
     general, types = (bool(context.root.get(key)) for key in ("general", "types"))
     nodes = context.root.elements("prompt")
     if not nodes:
-        optional = [name for name, there in (("types", types), ("general", general)) if there]
-        return Message("system", ("intro", "criteria", *optional, "output")), Message("user", ("item",))
+        # notes on a type differ between items: with the item they leave the system message the same for all
+        system = ("intro", "criteria", *(["general"] if general else []), "output")
+        return Message("system", system), Message("user", (*(["types"] if types else []), "item"))
     absent = {name for name, there in (("general", general), ("types", types)) if not there}
     fields = [field.name for field in item.fields]
     known = [*BLOCKS, *(f"scale:{name}" for name in scales), *fields, *texts]

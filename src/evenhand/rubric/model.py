@@ -209,7 +209,8 @@ class Types:
 
     Attributes:
         item_field: Item field that holds the type.
-        fill: What the prompt shows as the type: "given" (as in the row) or "group".
+        fill: What the prompt shows as the type: "given" (as in the row) or "group"; the option ``fill`` decides where
+            there is one.
         names: Accepted type name -> group of notes.
         notes: Group -> notes.
         categories: Category -> type names, for aggregates.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evenhand.errors import UnknownNameError
-from evenhand.rubric.format import DETAILS, RANGE_KEY
+from evenhand.rubric.format import DETAILS, FILLS, RANGE_KEY
 from evenhand.rubric.model import Mode, Option
 from evenhand.rubric.problems import Problems, shown
 from evenhand.rubric.yaml_tree import Node
@@ -92,10 +92,10 @@ def read_options(root: Node, problems: Problems) -> tuple[Option, ...]:
 
 
 def _check_reserved(name: str, node: Node, values: tuple[Value, ...], problems: Problems) -> None:
-    if name == "detail":
-        for entry in node.elements("values"):
-            if entry.value not in DETAILS:
-                problems.unknown(entry, "detail", str(entry.value), DETAILS)
+    for known in (("detail", DETAILS), ("fill", FILLS)):
+        for entry in node.elements("values") if name == known[0] else ():
+            if entry.value not in known[1]:
+                problems.unknown(entry, name, str(entry.value), known[1])
     if name == "scale":
         for value in values:
             if not isinstance(value, str) or not RANGE_KEY.fullmatch(value):
