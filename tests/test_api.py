@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,62 @@ def test_a_stop_ends_a_run_gently(tmp_path: Path) -> None:
     assert run.interrupted
     assert 5 <= run.summary()["scored"] <= 7
     assert not evenhand.judge(rows(50), TWO, "fake", out=tmp_path / "run").interrupted
+
+
+class _SignalAtThird(Progress):
+    """Sends this process a signal after the third answer, and notes who handles signals then."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+        self.heard = 0
+        self.handler: Any = None
+
+    def done(self, answer: Answer) -> None:
+        self.heard += 1
+        if self.heard == 3:
+            self.handler = signal.getsignal(self.number)
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_async_twin_leaves_signals_to_the_host(number: signal.Signals) -> None:
+    """A signal during judge_async goes to the handler of the loop's owner, and the run goes on."""
+    heard: list[int] = []
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(number, heard.append, 1)
+    try:
+        run = await evenhand.judge_async(rows(30), TWO, "fake", concurrency=1, progress=_SignalAtThird(number))
+        await asyncio.sleep(0)
+        assert (heard, run.interrupted, run.summary()["scored"]) == ([1], False, 30)
+    finally:
+        loop.remove_signal_handler(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_judge_takes_signals_over_and_gives_them_back(number: signal.Signals) -> None:
+    """A signal during judge() stops the run gently; afterwards the handler from before is in place again."""
+    mine = lambda *_: None  # noqa: E731
+    before = signal.signal(number, mine)
+    try:
+        progress = _SignalAtThird(number)
+        run = evenhand.judge(rows(30), TWO, "fake", concurrency=1, progress=progress)
+        assert (run.interrupted, run.summary()["scored"] < 30) == (True, True)
+        assert progress.handler is not mine
+        assert signal.getsignal(number) is mine
+    finally:
+        signal.signal(number, before)
+
+
+async def test_judge_in_a_running_loop_leaves_signals_to_it() -> None:
+    """Inside a running event loop judge() changes no signal handler either."""
+    seen = [signal.getsignal(signal.SIGTERM)]
+
+    class Look(Progress):
+        def done(self, answer: Answer) -> None:
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    evenhand.judge(rows(2), TWO, "fake", progress=Look())
+    assert seen == seen[:1] * 3
 
 
 def test_mistakes_are_input_errors(tmp_path: Path) -> None:

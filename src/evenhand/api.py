@@ -118,8 +118,15 @@ async def judge_async(
     stop: Stop | None = None,
     **options: Any,
 ) -> Run:
-    """Judge items; the async twin of `judge`, with the same arguments."""
-    outcome = await run(make_spec(items, rubric, judge, **options), progress=progress, stop=stop)
+    """Judge items; the async twin of `judge`, with the same arguments.
+
+    Signals stay the business of who owns the event loop: hand in a ``stop`` to end the run gently.
+    """
+    return await _judge(make_spec(items, rubric, judge, **options), progress, stop, signals=False)
+
+
+async def _judge(spec: RunSpec, progress: Progress | None, stop: Stop | None, *, signals: bool) -> Run:
+    outcome = await run(spec, progress=progress, stop=stop, signals=signals)
     return Run(outcome.folder, interrupted=outcome.interrupted)
 
 
@@ -127,14 +134,21 @@ def judge(
     items: Any,
     rubric: str | Path | Rubric = "doc-qa",
     judge: str = "local",
+    *,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
     **options: Any,
 ) -> Run:
     """Judge items and wait for all verdicts; works inside a running event loop too.
+
+    Where no event loop runs, Ctrl-C and SIGTERM stop the run gently meanwhile: what is in flight is stored.
 
     Args:
         items: A path, a data frame, or an iterable of rows (mappings).
         rubric: A built-in name, a rubric file, or a `Rubric`.
         judge: A judge spec, as in ``openai:MODEL``, ``local``, ``replay:FILE``, ``fake``.
+        progress: Told of the run's course.
+        stop: Asks the run to end gently.
         **options: As on the command line: out, map, variant, weights, reason, limit, sample, seed, skip_bad,
             repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry, fresh,
             store_texts, format. Without ``out`` the run lives in a temporary folder.
@@ -147,15 +161,15 @@ def judge(
         BackendError: the judge can't be reached or refuses us.
         RunError: ``out`` holds another run or is in use.
     """
-    stop = options["stop"] = options.get("stop") or Stop()
-    asking = judge_async(items, rubric, judge, **options)
+    stop = stop or Stop()
+    spec = make_spec(items, rubric, judge, **options)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(asking)
+        return asyncio.run(_judge(spec, progress, stop, signals=True))
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(asyncio.run, asking).result()
+            return thread.submit(asyncio.run, _judge(spec, progress, stop, signals=False)).result()
         except KeyboardInterrupt:
             stop()  # what is in flight is finished and stored
             raise

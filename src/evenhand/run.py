@@ -114,8 +114,17 @@ class Outcome:
     interrupted: bool
 
 
-async def run(spec: RunSpec, *, progress: Progress | None = None, stop: Stop | None = None) -> Outcome:
+async def run(
+    spec: RunSpec, *, progress: Progress | None = None, stop: Stop | None = None, signals: bool = False
+) -> Outcome:
     """Judge all rows that have no verdict yet.
+
+    Args:
+        spec: What to judge, how, and where to keep it.
+        progress: Told of the run's course.
+        stop: Asks the run to end gently.
+        signals: Take over SIGINT and SIGTERM while trials are asked: the first stops gently, the second cancels what
+            is in flight. Only for who owns the event loop; signals do nothing to a run otherwise.
 
     Raises:
         InputError: bad rows (unless skipped), bad options; nothing was sent.
@@ -133,7 +142,8 @@ async def run(spec: RunSpec, *, progress: Progress | None = None, stop: Stop | N
             asker = make_asker(spec, store, backend)
             total, stored = count(spec, store)
             progress.start(total, stored)
-            asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
+            with _signals(stop, progress) if signals else contextlib.nullcontext():
+                asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:
         await backend.aclose()
     return Outcome(spec.folder, asked, stop.asked)
@@ -261,8 +271,7 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
         asked += 1
         progress.done(answer)
 
-    with _signals(stop, progress):
-        await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
+    await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
     if asker.form.form is not None:
         store.update_manifest(form=asker.form.form)
     return asked
@@ -270,7 +279,10 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
 
 @contextlib.contextmanager
 def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop gently the first time; the second time they cancel what is in flight."""
+    """Ctrl-C and SIGTERM stop gently the first time; the second time they cancel what is in flight.
+
+    What handled them before does so again afterwards.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -282,17 +294,19 @@ def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
             progress.stopping()
         stop()
 
-    installed: list[signal.Signals] = []
+    before: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
         # Not the main thread, or a loop without signals: then the caller's own handling stays.
         with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
+            handler = signal.getsignal(number)
             loop.add_signal_handler(number, on_signal)
-            installed.append(number)
+            before[number] = handler
     try:
         yield
     finally:
-        for number in installed:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def _concurrency(spec: RunSpec) -> int:

@@ -82,7 +82,7 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     notes = Console(stderr=True)
     bar = Bar(notes)
     try:
-        outcome = asyncio.run(run(spec, progress=bar))
+        outcome = asyncio.run(run(spec, progress=bar, signals=True))
     except asyncio.CancelledError:
         return INTERRUPTED
     finally:
