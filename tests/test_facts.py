@@ -20,7 +20,7 @@ from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
 from rubric_texts import PAIR, rubric
-from runs import SCORE, rows, run_it, summary, write_script
+from runs import SCORE, rows, run_it, summary, write_jsonl, write_script
 
 TWO, PAIRS = rubric(SCORE), rubric(PAIR)
 
@@ -175,6 +175,30 @@ def test_rules_and_consistency(tmp_path: Path) -> None:
     }
     facts = summary(_store(tmp_path / "run", TWO, verdicts))
     assert (facts["violations"], facts["not_checked"], facts["inconsistent"]) == ({"lie": 1, "w": 2}, {"z": 1}, 1)
+
+
+def test_the_violation_rate_before_and_after_the_re_ask(tmp_path: Path) -> None:
+    """Readable replies that break a rule are counted, of how many: as first given, and as they stand after the re-ask."""
+    lie = {"reason": "r", "truth": 0, "style": 4}
+    good = {"reason": "r", "truth": 3, "style": 2}
+    script = [
+        ("What is 0?", lie, 1),  # mended
+        ("What is 1?", lie, None),  # insists
+        ("What is 2?", "no value", 1),  # readable only then, and then it clashes
+        ("What is 2?", lie, None),
+        ("What is 3?", "no value", None),
+        (None, good, None),
+    ]
+    lines = [{"contains": text, "reply": reply, **({"times": n} if n else {})} for text, reply, n in script]
+    judge = f"fake:{write_jsonl(tmp_path / 's.jsonl', lines)}"
+    blank = {"id": "b", "question": "q", "answer": ""}  # set in code: no reply
+    run_it([*rows(5), blank], TWO, judge, tmp_path / "run", concurrency=1)
+    facts = summary(tmp_path / "run")
+    assert facts["violation_rate"] == {
+        "before_re_ask": {"trials": 3, "violated": 2, "rate": 2 / 3},
+        "after_re_ask": {"trials": 4, "violated": 2, "rate": 0.5},
+    }
+    assert (facts["inconsistent"], facts["re_asked"]) == (2, 4)
 
 
 def test_all_means_against_a_naive_computation(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge, parse_judge, reply_text
 from evenhand.rubric.model import Form
 from evenhand.trial import Trial, TrialKey
-from evenhand.verdict import Reply, Status, ToolCall, Usage
+from evenhand.verdict import Reply, Status, ToolCall, Usage, verdict_from_plain, verdict_to_plain
 from rubric_texts import rubric
 from runs import SCORE
 
@@ -114,6 +114,27 @@ async def test_a_failed_re_ask_keeps_the_first_reply() -> None:
     answer, _ = await _ask(LIE, RetryableBackendError("busy"))
     assert (answer.verdict.status, answer.verdict.calls, answer.verdict.re_asked) == (Status.SCORED, 1, True)
     assert [e.attempt for e in answer.exchanges] == [0]
+
+
+@pytest.mark.parametrize(
+    ("script", "first", "last"),
+    [
+        ([LIE, GOOD], ("lie",), ()),
+        ([LIE, LIE], ("lie",), ("lie",)),
+        ([LIE, "what?"], ("lie",), ("lie",)),
+        ([LIE, RetryableBackendError("busy")], ("lie",), ("lie",)),
+        (["what?", GOOD], None, ()),
+        (["what?", LIE], None, ("lie",)),
+        ([GOOD], None, ()),
+    ],
+)
+async def test_what_the_first_reply_broke_is_kept(
+    script: list[Any], first: tuple[str, ...] | None, last: tuple[str, ...]
+) -> None:
+    """A re-asked verdict tells which rules its first reply broke, if that could be read, beside what still clashes."""
+    verdict = (await _ask(*script))[0].verdict
+    assert (verdict.first_violations, verdict.broken) == (first, last)
+    assert verdict_from_plain(verdict_to_plain(verdict)) == verdict
 
 
 async def test_no_re_ask_where_it_is_switched_off() -> None:

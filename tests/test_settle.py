@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenhand.item import Item
 from evenhand.rules import compile_rubric
-from evenhand.settle import better, complaints, question, settle, swap_item
+from evenhand.settle import better, complaints, question, re_asked, settle, swap_item
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Distribution, Failure, Reply, Status, Verdict
 from rubric_texts import PAIR, changed, rubric
@@ -198,7 +197,7 @@ def _without(*missing: str, **values: Any) -> Verdict:
 )  # fmt: skip
 def test_after_a_re_ask_the_second_verdict_counts_where_it_lacks_no_more(first: Verdict, second: Verdict) -> None:
     """The second of two verdicts that lack the same, or less, is the one that is kept."""
-    assert better(RUBRIC, first, second) == replace(second, re_asked=True)
+    assert better(RUBRIC, first, second) == re_asked(second, first)
 
 
 @pytest.mark.parametrize(
@@ -216,4 +215,4 @@ def test_after_a_re_ask_the_second_verdict_counts_where_it_lacks_no_more(first: 
 )  # fmt: skip
 def test_a_second_verdict_that_lacks_more_replaces_nothing(first: Verdict, second: Verdict) -> None:
     """What could be read of the first reply is not given up for a worse second one, scored or not."""
-    assert better(RUBRIC, first, second) == replace(first, re_asked=True)
+    assert better(RUBRIC, first, second) == re_asked(first, first)

@@ -33,7 +33,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         together, scored only when both are); coverage is scored rows over input rows, None without rows. The
         ``n`` of a field and of the composite counts verdicts that have a value: both orders of a pair count
         one each, while ``items`` counts the independent units behind them. errors has one text for each class
-        of failed requests.
+        of failed requests. violation_rate counts the trials whose reply could be read, and those of them that
+        break a rule of severity "violation": by first replies, and by what counts after the re-ask.
 
     Raises:
         UnknownNameError: no row has the column ``by``.
@@ -75,6 +76,8 @@ class _Tally:
         self.models: set[str] = set()
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
+        self._first: Counter[bool] = Counter()  # whether a readable reply breaks a rule
+        self._last: Counter[bool] = Counter()
         self._failures: Counter[str] = Counter()
         self._errors: dict[str, str] = {}
         self._violations: Counter[str] = Counter()
@@ -134,6 +137,7 @@ class _Tally:
         self._re_asked += verdict.re_asked
         self._repaired += verdict.repaired
         self._inconsistent += not verdict.consistent
+        self._add_clashes(verdict)
         self._calls += verdict.calls
         self._violations.update(v.rule for v in verdict.violations)
         self._not_checked.update(verdict.not_checked)
@@ -147,6 +151,15 @@ class _Tally:
         self._tokens["cached"] += usage.cached_tokens or 0
         if verdict.calls and self._cost is not None:
             self._cost = None if usage.cost_usd is None else self._cost + usage.cost_usd
+
+    def _add_clashes(self, verdict: Verdict) -> None:
+        """Whether the judge contradicts itself: in its first reply, and in what counts after the re-ask."""
+        if not verdict.calls:
+            return  # set in code: the judge said nothing
+        now = verdict.broken if verdict.status is Status.SCORED else None
+        before = verdict.first_violations if verdict.re_asked else now
+        self._last.update([] if now is None else [bool(now)])
+        self._first.update([] if before is None else [bool(before)])
 
     def _add_values(self, units: list[list[Verdict | None]]) -> None:
         """Values of one item: its repeats and orders are one cluster."""
@@ -198,6 +211,7 @@ class _Tally:
             "re_asked": self._re_asked,
             "repaired": self._repaired,
             "inconsistent": self._inconsistent,
+            "violation_rate": {"before_re_ask": _rate(self._first), "after_re_ask": _rate(self._last)},
             "calls": self._calls,
             "tokens": dict(self._tokens),
             "cost_usd": self._cost,
@@ -273,6 +287,11 @@ def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind)
             return None
         total += weight * picked
     return total
+
+
+def _rate(violated: Counter[bool]) -> dict[str, Any]:
+    trials = violated.total()
+    return {"trials": trials, "violated": violated[True], "rate": violated[True] / trials if trials else None}
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:

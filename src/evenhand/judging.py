@@ -15,7 +15,7 @@ from evenhand.registry import load
 from evenhand.rubric.model import Form, Rubric
 from evenhand.rubric.schema import reply_schema
 from evenhand.rules import compile_rubric
-from evenhand.settle import Question, better, complaints, question, settle
+from evenhand.settle import Question, better, complaints, question, re_asked, settle
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Reply, Status, Verdict, add_usage
 
@@ -160,7 +160,7 @@ class Asker:
         except AccessError:
             raise
         except BackendError:
-            return replace(verdict, re_asked=True)
+            return re_asked(verdict, verdict)
         return better(self.rubric, verdict, self._settle(trial, asked, second))
 
     async def _send(self, request: Request, sent: list[Exchange]) -> Reply:

@@ -12,7 +12,7 @@ from evenhand.judging import Exchange, first_request
 from evenhand.manifest import rubric_entry
 from evenhand.rubric.model import Rubric
 from evenhand.rules import Rules, compile_rubric
-from evenhand.settle import Question, better, question, settle
+from evenhand.settle import Question, better, question, re_asked, settle
 from evenhand.store import Store
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Status, Verdict
@@ -47,10 +47,11 @@ def _read_again(store: Store, rubric: Rubric, counts: dict[str, int]) -> Iterato
                 continue
             exchanges = store.exchanges(key)
             after = _settle(rubric, rules, manifest, row.item, key, exchanges)
+            if before.re_asked and not after.re_asked:  # the second request failed
+                after = re_asked(after, after)
             after = replace(
                 after,
                 calls=before.calls,
-                re_asked=before.re_asked,
                 model=before.model,
                 usage=before.usage,
                 reply_digests=before.reply_digests,

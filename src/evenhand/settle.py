@@ -76,8 +76,13 @@ def better(rubric: Rubric, first: Verdict, second: Verdict) -> Verdict:
 
     A scored verdict lacks less than any other; then required fields without a value are counted.
     """
-    keep = first if _lack(rubric, first) < _lack(rubric, second) else second
-    return replace(keep, re_asked=True)
+    return re_asked(first if _lack(rubric, first) < _lack(rubric, second) else second, first)
+
+
+def re_asked(verdict: Verdict, first: Verdict) -> Verdict:
+    """The verdict of a trial that was asked again, marked as such, with the rules that its first reply broke."""
+    broken = first.broken if first.status is Status.SCORED else None
+    return replace(verdict, re_asked=True, first_violations=broken)
 
 
 def swap_item(rubric: Rubric, item: Mapping[str, Any]) -> dict[str, Any]:

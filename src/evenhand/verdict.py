@@ -174,6 +174,8 @@ class Verdict:
         calls: Requests sent for this verdict (0: set in code; 2: re-asked).
         repaired: A reply needed repair.
         re_asked: The trial's one re-ask was used.
+        first_violations: Of a re-asked trial, the rules of severity "violation" that its first reply broke; None
+            where there was no re-ask, or the first reply could not be read.
         model: The model name the server returned.
         usage: Summed over its calls.
         reply_digests: Digests of the requests whose replies it was read from, in order.
@@ -188,6 +190,7 @@ class Verdict:
     calls: int = 0
     repaired: bool = False
     re_asked: bool = False
+    first_violations: tuple[str, ...] | None = None
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     reply_digests: tuple[str, ...] = ()
@@ -198,9 +201,14 @@ class Verdict:
         return outcome.value if outcome is not None else None
 
     @property
+    def broken(self) -> tuple[str, ...]:
+        """Ids of the broken rules of severity "violation"."""
+        return tuple(v.rule for v in self.violations if v.severity == "violation")
+
+    @property
     def consistent(self) -> bool:
         """No rule of severity "violation" is broken."""
-        return all(v.severity != "violation" for v in self.violations)
+        return not self.broken
 
 
 def outcome_to_plain(outcome: FieldOutcome) -> dict[str, Any]:
@@ -252,6 +260,7 @@ def verdict_to_plain(verdict: Verdict) -> dict[str, Any]:
         "calls": verdict.calls,
         "repaired": verdict.repaired,
         "re_asked": verdict.re_asked,
+        "first_violations": None if verdict.first_violations is None else list(verdict.first_violations),
         "model": verdict.model,
         "usage": asdict(verdict.usage),
         "reply_digests": list(verdict.reply_digests),
@@ -261,11 +270,13 @@ def verdict_to_plain(verdict: Verdict) -> dict[str, Any]:
 def verdict_from_plain(plain: Mapping[str, Any]) -> Verdict:
     """The inverse of `verdict_to_plain`."""
     rest = {key: plain[key] for key in ("failure", "detail", "calls", "repaired", "re_asked", "model")}
+    first = plain.get("first_violations")
     return Verdict(
         status=Status(plain["status"]),
         fields={name: outcome_from_plain(outcome) for name, outcome in plain["fields"].items()},
         violations=tuple(Violation(*broken) for broken in plain["violations"]),
         not_checked=tuple(plain["not_checked"]),
+        first_violations=None if first is None else tuple(first),
         usage=Usage(**plain["usage"]),
         reply_digests=tuple(plain["reply_digests"]),
         **rest,

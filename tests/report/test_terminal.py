@@ -45,6 +45,15 @@ def test_figures_gaps_and_rules_are_told(tmp_path: Path) -> None:
     assert "calls 8; re-asked 3; repaired 0; inconsistent 1" in lines
 
 
+def test_what_the_re_ask_mended_is_told(tmp_path: Path) -> None:
+    """Where the re-ask changes how many replies clash, both counts are told with their shares."""
+    lie, good = {"reason": "r", "truth": 0, "style": 4}, {"reason": "r", "truth": 3, "style": 2}
+    judge = write_script(tmp_path / "s.jsonl", ("What is 1?", lie), (None, good), times=1)
+    run_it(rows(4), TWO, judge, tmp_path / "run")
+    told = "replies that violate a rule: 1 of 4 (25.0%) before the re-ask, 0 of 4 (0.0%) after it"
+    assert told in _printed(tmp_path / "run")
+
+
 def test_names_are_never_markup(tmp_path: Path) -> None:
     """Slice names with brackets and colons are printed as they are."""
     run_it([{**row, "system": "[red]:smile:[/x]"} for row in rows(2)], TWO, "fake", tmp_path / "run")

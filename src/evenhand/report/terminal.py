@@ -122,6 +122,11 @@ def _preference_line(facts: Mapping[str, Any]) -> str:
     return f"preferred: {counts}{flips}"
 
 
+def _share(rate: Mapping[str, Any]) -> str:
+    percent = "" if rate["rate"] is None else f" ({rate['rate']:.1%})"
+    return f"{rate['violated']} of {rate['trials']}{percent}"
+
+
 def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     lines = []
     if facts["failures"]:
@@ -133,6 +138,9 @@ def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
         f"calls {facts['calls']}; re-asked {facts['re_asked']}; repaired {facts['repaired']}; "
         f"inconsistent {facts['inconsistent']}"
     )
+    before, after = (facts["violation_rate"][f"{when}_re_ask"] for when in ("before", "after"))
+    if before["violated"] != after["violated"]:
+        lines.append(f"replies that violate a rule: {_share(before)} before the re-ask, {_share(after)} after it")
     tokens = facts["tokens"]
     cost = "unknown" if facts["cost_usd"] is None else f"${facts['cost_usd']:.4f}"
     lines.append(f"tokens {tokens['prompt']} in ({tokens['cached']} cached), {tokens['completion']} out; cost {cost}")
