@@ -35,7 +35,7 @@ def _store(
 ) -> Path:
     """A run with these verdicts; items are ids, or StoredRows."""
     orders = ("ab", "ba") if what.mode == "compare" else ("",)
-    plan = {"orders": orders, "repeats": 1, "short": False, "data": "d", **plan}
+    plan = {"orders": orders, "repeats": 1, "short": False, "re_ask": True, **plan}
     with Store.create(folder, new_manifest(what, Judge("fake"), {}, **plan)) as store:
         listed = list(items) or list(dict.fromkeys(key[0] for key in verdicts))
         made = [
@@ -178,7 +178,7 @@ def test_rules_and_consistency(tmp_path: Path) -> None:
 
 
 def test_the_violation_rate_before_and_after_the_re_ask(tmp_path: Path) -> None:
-    """Readable replies that break a rule are counted, of how many: as first given, and as they stand after the re-ask."""
+    """Readable replies that break a rule are counted: as first given, and as they stand after the re-ask."""
     lie = {"reason": "r", "truth": 0, "style": 4}
     good = {"reason": "r", "truth": 3, "style": 2}
     script = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evenhand.errors import UnknownNameError
@@ -16,6 +16,8 @@ from evenhand.verdict import FieldOutcome, Status, Verdict
 
 ValueKind = Literal["stated", "expected"]
 NOT_VALIDATED = "not validated"
+#: What a pair prefers whose side changes with the presentation order.
+CHANGED = "changed with the order"
 
 
 def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
@@ -34,7 +36,9 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         ``n`` of a field and of the composite counts verdicts that have a value: both orders of a pair count
         one each, while ``items`` counts the independent units behind them. errors has one text for each class
         of failed requests. violation_rate counts the trials whose reply could be read, and those of them that
-        break a rule of severity "violation": by first replies, and by what counts after the re-ask.
+        break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
+        preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
+        that don't, and agreement, the share of the former among the two.
 
     Raises:
         UnknownNameError: no row has the column ``by``.
@@ -88,6 +92,7 @@ class _Tally:
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
         self._composite = _bounded_mean(rubric)
+        self._agreement = ClusteredMean(low=0.0, high=1.0)
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
 
@@ -102,6 +107,7 @@ class _Tally:
         units = list(self._units(row.item.id, verdicts))
         for unit in units:
             self._add_unit(unit)
+        self._add_preferences(units)
         self._rows_scored += all(_scored(unit) for unit in units)
         for verdict in verdicts.values():
             self._add_verdict(verdict)
@@ -115,22 +121,17 @@ class _Tally:
     def _add_unit(self, unit: list[Verdict | None]) -> None:
         if _scored(unit):
             self._scored += 1
-            self._add_preference([v for v in unit if v is not None])
             return
         worst = next(v for v in unit if v is None or v.status is not Status.SCORED)
         self._failures["not_asked" if worst is None else worst.failure or worst.status.value] += 1
 
-    def _add_preference(self, unit: list[Verdict]) -> None:
-        name = self._rubric.preference
-        if name is None:
-            return
-        sides = _sides(unit, name, self._value)
-        if None in sides:
-            return  # not asked for, or left open: neither a preference nor a flip
-        if len(set(sides)) > 1:
-            self._flips += 1
-        else:
-            self._preference[str(sides[0])] += 1
+    def _add_preferences(self, units: list[list[Verdict | None]]) -> None:
+        """The sides of one item; its repeats are one cluster of the agreement between orders."""
+        sides = [preferred(unit, self._rubric, self._value) for unit in units]
+        told = [side for side in sides if side is not None]
+        self._flips += told.count(CHANGED)
+        self._preference.update(side for side in told if side != CHANGED)
+        self._agreement.add([float(side != CHANGED) for side in told])
 
     def _add_verdict(self, verdict: Verdict) -> None:
         self._in_code += verdict.calls == 0 and verdict.status is Status.SCORED
@@ -220,6 +221,8 @@ class _Tally:
             facts["preference"] = {side: self._preference[side] for side in self._labels(self._rubric.preference)}
             if len(self._orders) > 1:
                 facts["flips"] = self._flips
+                if self._value == "stated":  # expected values join both orders into one side
+                    facts["agreement"] = _estimate(self._agreement.estimate())
         return facts
 
     def _field_facts(self, name: str) -> dict[str, Any]:
@@ -258,8 +261,23 @@ def pick(outcome: FieldOutcome, value: ValueKind) -> Any:
     )
 
 
-def _scored(unit: list[Verdict | None]) -> bool:
+def _scored(unit: Sequence[Verdict | None]) -> bool:
     return bool(unit) and all(v is not None and v.status is Status.SCORED for v in unit)
+
+
+def preferred(unit: Sequence[Verdict | None], rubric: Rubric, value: ValueKind = "stated") -> str | None:
+    """The side that both orders of one pair prefer, a tie included.
+
+    Returns:
+        The side in the item's own order; `CHANGED` where the orders differ; None where an order is not scored, or
+        no side was asked for or named.
+    """
+    if rubric.preference is None or not _scored(unit):
+        return None
+    sides = _sides([v for v in unit if v is not None], rubric.preference, value)
+    if None in sides:
+        return None
+    return CHANGED if len(set(sides)) > 1 else str(sides[0])
 
 
 def _sides(unit: list[Verdict], name: str, value: ValueKind) -> list[Any]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UnknownNameError
+from evenhand.facts import CHANGED, preferred
 from evenhand.judging import first_request
 from evenhand.manifest import stored_rubric
+from evenhand.rubric.model import Rubric
 from evenhand.rules import compile_rubric
 from evenhand.settle import question
 from evenhand.store import Store
-from evenhand.trial import Trial
-from evenhand.verdict import reply_to_plain, verdict_to_plain
+from evenhand.trial import Trial, TrialKey
+from evenhand.verdict import Verdict, reply_to_plain, verdict_to_plain
 
 
 def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
     """One item's trials with prompt (rendered again), replies and verdict, as plain JSON data.
 
-    ``texts_stored`` tells whether the item's texts were kept; without them no prompt can be rendered.
+    ``texts_stored`` tells whether the item's texts were kept; without them no prompt can be rendered. For a pair
+    judged in both orders, ``preferred`` has the sides of each repeat, in the item's own order, and what holds of both.
 
     Raises:
         UnknownNameError: the run has no such item.
@@ -32,7 +36,8 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
             raise UnknownNameError("item", item_id, known)
         rules = compile_rubric(rubric)
         trials = []
-        for key, verdict in store.verdicts_of(item_id).items():
+        verdicts = store.verdicts_of(item_id)
+        for key, verdict in verdicts.items():
             trial = Trial(key, item)
             exchanges = store.exchanges(key)
             prompt: list[Any] = []
@@ -61,4 +66,27 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
                     "verdict": verdict_to_plain(verdict),
                 }
             )
-    return {"id": item_id, "row": item.row, "texts_stored": bool(item.fields), "trials": trials}
+    told = {"id": item_id, "row": item.row, "texts_stored": bool(item.fields), "trials": trials}
+    if rubric.preference is not None and len(manifest["orders"]) > 1:
+        told["preferred"] = _preferred(rubric, verdicts, item_id, manifest)
+    return told
+
+
+def _preferred(
+    rubric: Rubric, verdicts: Mapping[TrialKey, Verdict], item_id: str, manifest: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The sides in each order, and the one that both name; None where they differ or one is missing."""
+    found = []
+    for repeat in range(manifest["repeats"]):
+        unit = {order: verdicts.get(TrialKey(item_id, order, repeat)) for order in manifest["orders"]}
+        sides = {order: verdict.value(rubric.preference or "") if verdict else None for order, verdict in unit.items()}
+        both = preferred(list(unit.values()), rubric)
+        found.append(
+            {
+                "repeat": repeat,
+                "sides": sides,
+                "side": None if both == CHANGED else both,
+                "flip": None if both is None else both == CHANGED,
+            }
+        )
+    return found

@@ -29,6 +29,14 @@ def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
             yield f"--- {'re-asked' if reply['attempt'] else 'reply'} ({reply['form']})"
             yield from _reply_lines(reply["reply"])
         yield from _verdict_lines(trial["verdict"])
+    if told["trials"]:
+        yield from map(_preferred_line, told.get("preferred", ()))
+
+
+def _preferred_line(told: Mapping[str, Any]) -> str:
+    sides = ", ".join(f"{order} {side if side is not None else '-'}" for order, side in told["sides"].items())
+    result = {None: "not known", True: "changes with the order", False: told["side"]}[told["flip"]]
+    return f"\n=== preferred in both orders, repeat {told['repeat']}: {result} ({sides})"
 
 
 def _reply_lines(reply: Mapping[str, Any]) -> Iterator[str]:
