@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from evenhand.api import Run, make_spec
 from evenhand.errors import AccessError, InputError, ItemError, RunError
 from evenhand.judging import Answer
-from evenhand.run import Progress, open_run
+from evenhand.run import Progress, open_run, run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
 from rubric_texts import PAIR, changed, rubric
@@ -154,6 +155,36 @@ def test_changed_weights_judge_settings_and_form_stop_the_run(out: Path) -> None
     assert "judge.spec: 'fake' -> 'fake:top'" in _message(out, rows(2), judge="fake:top")
     assert "judge.settings.temperature: 0.0 -> 0.7" in _message(out, rows(2), temperature=0.7)
     assert "short: False -> True" in _message(out, rows(2), reason=False)
+    assert "re_ask: True -> False" in _message(out, rows(2), re_ask=False)
+    assert "judge.settings.max_tokens: None -> 9" in _message(out, rows(2), max_tokens=9)
+
+
+def test_settings_that_change_no_verdict_are_recorded_and_may_differ(server: FakeServer, out: Path) -> None:
+    """Which rows, how many at once, how long to wait: another value resumes the run, and every command is on record."""
+    run_it(rows(4), TWO, "openai:m", out, base_url=server.url, limit=2, timeout=5)
+    for _ in range(2):
+        run_it(rows(4), TWO, "openai:m", out, base_url=server.url, sample=3, seed=7, concurrency=2, store_texts=False)
+    with Store.open(out) as store:
+        first, second = store.manifest["commands"]
+    assert (first["limit"], first["timeout_s"], first["sample"]) == (2, 5, None)
+    assert {name: second[name] for name in ("limit", "sample", "seed", "concurrency", "timeout_s", "store_texts")} == {
+        "limit": None,
+        "sample": 3,
+        "seed": 7,
+        "concurrency": 2,
+        "timeout_s": 60.0,
+        "store_texts": False,
+    }
+
+
+def test_every_setting_of_a_run_is_on_record() -> None:
+    """A new field of RunSpec must be compared on resume, or recorded as harmless; nothing is forgotten."""
+    spec = make_spec(rows(1), TWO, "fake")
+    compared = {"rubric", "judge", "repeats", "orders", "short", "re_ask"}
+    renamed = {"source": "data", "backend": "timeout_s"}  # the endpoint is part of the judge's identity
+    no_setting = {"folder", "fresh"}
+    names = {f.name for f in fields(spec)} - compared - no_setting
+    assert {renamed.get(name, name) for name in names} == set(spec.harmless)
 
 
 def test_fresh_starts_over_and_keeps_foreign_files(out: Path) -> None:
@@ -194,11 +225,14 @@ def test_bad_rows_leave_a_folder_that_was_there(tmp_path: Path) -> None:
 
 
 def test_a_bad_row_in_a_resumed_run_takes_nothing_in(out: Path) -> None:
-    """The stored run stays as it was, good new rows included."""
+    """The stored run stays as it was: no good new row, no repeats, no setting is taken over."""
     run_it(rows(2), TWO, "fake", out)
+    before = summary(out)
     with pytest.raises(ItemError, match="no answer"):
-        run_it([*rows(4), BAD], TWO, "fake", out)
-    assert summary(out)["rows"] == 2
+        run_it([*rows(4), BAD], TWO, "fake", out, repeats=3)
+    with pytest.raises(InputError, match="no usable row"):
+        run_it([BAD], TWO, "fake", out, skip_bad=True, repeats=3)
+    assert summary(out) == before
 
 
 def test_skipped_bad_rows_count_in_the_coverage(out: Path) -> None:
@@ -224,6 +258,39 @@ def test_limit_takes_the_first_rows_and_may_grow(out: Path) -> None:
     assert run_it(rows(9), TWO, "fake", out, limit=4).asked == 4
     assert run_it(rows(9), TWO, "fake", out, limit=6).asked == 2
     assert [row["id"] for row in Run(out).rows()] == [f"i{k}" for k in range(6)]
+
+
+def test_a_smaller_limit_asks_only_its_own_rows(out: Path) -> None:
+    """Rows of an earlier command that this one doesn't select stay as they are: stored, and not asked."""
+    run_it(rows(9), TWO, "fake:error", out, limit=6)
+    assert run_it(rows(9), TWO, "fake:error", out, limit=2).asked == 2
+    assert run_it(rows(9), TWO, "fake:error", out, limit=2, repeats=2).asked == 4
+    assert summary(out)["rows"] == 6
+    assert run_it(rows(9), TWO, "fake:error", out, limit=7, repeats=2).asked == 14
+    assert run_it(rows(3), TWO, "fake:error", out, repeats=2).asked == 6
+
+
+def test_another_sample_asks_only_its_own_rows(out: Path) -> None:
+    """A second sample judges the rows it draws; those of the first keep their verdicts, or wait for theirs."""
+    run_it(rows(50), TWO, "fake:error", out, sample=8, seed=1)
+    first = set(statuses(out))
+    assert run_it(rows(50), TWO, "fake:error", out, sample=5, seed=2).asked == 5
+    assert first < set(statuses(out))
+    assert run_it(rows(50), TWO, "fake:error", out, sample=8, seed=1).asked == 8
+
+
+def test_progress_counts_the_rows_that_were_selected(out: Path) -> None:
+    """The totals are those of this command's rows, not of all that the folder holds."""
+    told: list[Any] = []
+
+    class Told(Progress):
+        def start(self, total: int, stored: int) -> None:
+            told.append((total, stored))
+
+    run_it(rows(9), TWO, "fake", out, limit=6)
+    asyncio.run(run(make_spec(rows(9), TWO, "fake", out=out, limit=2), progress=Told()))
+    asyncio.run(run(make_spec(rows(9), TWO, "fake", out=out, limit=8), progress=Told()))
+    assert told == [(2, 2), (8, 6)]
 
 
 def test_a_sample_is_drawn_by_its_seed(tmp_path: Path) -> None:
@@ -297,11 +364,6 @@ def test_progress_hears_of_every_trial(out: Path) -> None:
 
         def done(self, answer: Answer) -> None:
             told.append(answer.key.item_id)
-
-    import asyncio
-
-    from evenhand.api import make_spec
-    from evenhand.run import run
 
     asyncio.run(run(make_spec(rows(2), TWO, "fake", out=out), progress=Told()))
     asyncio.run(run(make_spec(rows(3), TWO, "fake", out=out), progress=Told()))

@@ -30,10 +30,10 @@ def new_manifest(
     orders: tuple[str, ...],
     repeats: int,
     short: bool,
-    data: str,
+    re_ask: bool,
     repeatable: bool = False,
 ) -> dict[str, Any]:
-    """The manifest of a new run.
+    """The manifest of a new run: what decides its verdicts, and ``commands``, where what is harmless is recorded.
 
     Its key is random, so that nobody who writes an answer can know a fence mark. For a ``repeatable`` judge, whose
     verdicts must come out the same in every folder, it derives from the rubric; marks inside judged text are broken
@@ -48,8 +48,9 @@ def new_manifest(
         "orders": list(orders),
         "repeats": repeats,
         "short": short,
+        "re_ask": re_ask,
         "asked": [field.name for field in asked_fields(rubric, short=short)],
-        "data": data,
+        "commands": [],
         "key": digest(["fence", rubric.digest]) if repeatable else secrets.token_hex(16),
         "form": None,
     }
@@ -73,9 +74,17 @@ def judge_entry(judge: Judge, identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored_rubric(manifest: Mapping[str, Any]) -> Rubric:
-    """The rubric a run was judged under."""
+    """The rubric a run was judged under.
+
+    Raises:
+        RunError: this version of evenhand doesn't take it.
+    """
     entry = manifest["rubric"]
-    rubric = parse_rubric(entry["source"], file=None, options=entry["options"], check_expression=check_expression)
+    try:
+        rubric = parse_rubric(entry["source"], file=None, options=entry["options"], check_expression=check_expression)
+    except InputError as error:
+        hint = f"the run was made with evenhand {manifest['evenhand']}; use that, or judge again"
+        raise RunError(f"the rubric stored in the run can't be read:\n{error}", hint=hint) from error
     same = entry["weights"] == rubric_entry(rubric)["weights"]
     return rubric if same else with_weights(rubric, entry["weights"])
 
@@ -105,11 +114,11 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
     """Refuse to mix two different runs in one folder.
 
     Raises:
-        RunError: rubric, judge, settings, short form or orders differ; the message shows how.
+        RunError: rubric, judge, settings, short form, re-asking or orders differ; the message shows how.
     """
     changes = _rubric_changes(old["rubric"], new["rubric"])
     changes += [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
-    plan = ("orders", "short")
+    plan = ("orders", "short", "re_ask")
     changes += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
     if new["repeats"] < old["repeats"]:
         changes.append(f"repeats: {old['repeats']} -> {new['repeats']}")

@@ -19,9 +19,10 @@ from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge
 from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.rubric.model import Rubric
+from evenhand.run_folder import drop_aside, exists, put_back, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
 from evenhand.sources import BadRow, read_items
-from evenhand.store import FILE, Store, StoredRow, exists, remove
+from evenhand.store import Store, StoredRow
 from evenhand.trial import Order, Trial, plan
 from evenhand.verdict import Status
 
@@ -41,7 +42,8 @@ class RunSpec:
         folder: The run folder.
         mapping: Item field -> column.
         format: Input format, None to tell from the file name.
-        limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed.
+        limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed. Rows of a resumed run
+            that are not among them stay as they are.
         skip_bad: Keep going past bad rows and count them.
         repeats: How often each item is judged (at least 1).
         orders: "both", "ab" or "ba"; compare mode only.
@@ -83,6 +85,23 @@ class RunSpec:
         if self.orders not in ORDERS:
             raise InputError(f"orders must be one of {', '.join(ORDERS)}, not {self.orders!r}")
         return ORDERS[self.orders]
+
+    @property
+    def harmless(self) -> dict[str, Any]:
+        """What is only recorded: it says which trials are asked and how fast, not what comes of one."""
+        return {
+            "data": self.source if isinstance(self.source, str) else type(self.source).__name__,
+            "format": self.format,
+            "mapping": dict(self.mapping),
+            "limit": self.limit,
+            "sample": self.sample,
+            "seed": self.seed,
+            "skip_bad": self.skip_bad,
+            "concurrency": self.concurrency,
+            "timeout_s": self.backend.timeout_s,
+            "retry": self.retry,
+            "store_texts": self.store_texts,
+        }
 
 
 @dataclass(slots=True)
@@ -162,30 +181,27 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         orders=spec.planned_orders,
         repeats=spec.repeats,
         short=spec.short,
-        data=spec.source if isinstance(spec.source, str) else type(spec.source).__name__,
+        re_ask=spec.re_ask,
         repeatable=backend.deterministic,
     )
-    file, aside = spec.folder / FILE, spec.folder / f"{FILE}.old"
     if spec.fresh and exists(spec.folder):
-        Store.open(spec.folder, write=True).close()  # refuses when another process is at work there
-        file.replace(aside)
+        set_aside(spec.folder)
     created = not exists(spec.folder)
     store = Store.create(spec.folder, manifest) if created else Store.open(spec.folder, write=True)
     try:
         require_same(store.manifest, manifest, str(spec.folder))
-        store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric))
         yield store
     except InputError:
         store.close()
         if created:
             remove(spec.folder)
-            if spec.fresh and aside.exists():
-                aside.replace(file)
+            if spec.fresh:
+                put_back(spec.folder)
         raise
     finally:
         store.close()
         if spec.fresh:
-            aside.unlink(missing_ok=True)
+            drop_aside(spec.folder)
 
 
 def take_in(spec: RunSpec, store: Store) -> None:
@@ -206,17 +222,17 @@ def take_in(spec: RunSpec, store: Store) -> None:
             f"rows of {spec.folder} changed since they were judged:\n{lines}",
             hint="new rows go at the end; give another --out, or --fresh to start over",
         )
-    count, bad = store.count_rows()
-    if count == bad:
-        raise InputError("no usable row in the input", hint="nothing to judge")
+    commands = [command for command in store.manifest["commands"] if command != spec.harmless]
+    store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric), commands=[*commands, spec.harmless])
 
 
 def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:
     """The rows as stored; ends with an error that tells of all bad rows, unless they are to be skipped."""
     problems: list[Problem] = []
-    bad = shown = 0
+    good = bad = shown = 0
     for row in rows:
         if isinstance(row, Item):
+            good += 1
             yield StoredRow(row.row, row, None, {})
         elif spec.skip_bad:
             yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
@@ -227,6 +243,8 @@ def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
     if bad:
         file = spec.source if isinstance(spec.source, str) else None
         raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
+    if not good:
+        raise InputError("no usable row in the input", hint="nothing to judge")
 
 
 def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
@@ -239,13 +257,11 @@ def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
 
 
 def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
-    """Planned trials that have no verdict that counts."""
+    """Planned trials of the rows that were taken in now, as far as they have no verdict that counts."""
     keep = {Status.SCORED.value}
     if not spec.retry:
         keep |= {Status.REFUSED.value, Status.UNPARSED.value}
-    for item in store.items():
-        if not item.fields:
-            continue  # its texts were not kept, and this input doesn't have it
+    for item in store.items(read_now=True):
         stored = store.statuses(item.id)
         for trial in _plan(spec, [item]):
             if stored.get(trial.key) not in keep:
@@ -253,9 +269,8 @@ def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
 
 
 def count(spec: RunSpec, store: Store) -> tuple[int, int]:
-    """(planned trials, those of them that need no asking)."""
-    rows, bad = store.count_rows()
-    total = (rows - bad) * len(spec.planned_orders) * spec.repeats
+    """(planned trials of the rows that were taken in now, those of them that need no asking)."""
+    total = store.count_read_now() * len(spec.planned_orders) * spec.repeats
     return total, total - sum(1 for _ in pending(spec, store))
 
 

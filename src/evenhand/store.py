@@ -7,7 +7,6 @@ attempt. Prompts are not stored: they are rendered again from item, rubric and k
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sqlite3
@@ -20,17 +19,18 @@ from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, item_from_plain, item_to_plain
 from evenhand.judging import Answer, Exchange
+from evenhand.run_folder import FILE, damaged, exists, lock, make, unusable
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
-SCHEMA = 1
-FILE = "run.sqlite"
+SCHEMA = 2
 _BATCH = 500
 _SHOWN_CHANGES = 20
 _FAR = 1 << 40  # behind every row there can be
 _NO_TEXTS = '{"extra": {}}'
-_CONTENT = "coalesce((SELECT text.content FROM passing.text WHERE text.id = item.id), content)"
-_NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
+_CHECK = "check"
+_CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.id = item.id), content)"
+_READ_NOW = "item.id IN (SELECT id FROM passing.read)"
 
 _TABLES = """
 CREATE TABLE manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -73,7 +73,7 @@ class Store:
     def __init__(self, folder: Path, *, write: bool, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
         self._content = _CONTENT if write else "content"
-        self._lock_file = _lock(folder) if write else None
+        self._lock_file = lock(folder) if write else None
         try:
             if manifest is not None and not exists(folder):
                 _build(folder, manifest)
@@ -82,12 +82,13 @@ class Store:
             if write:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = NORMAL")
-                # Texts that may not be kept wait in an unnamed database, which vanishes with this connection.
+                # Which items were read now, and texts that may not be kept, stand in an unnamed database, which
+                # vanishes with this connection.
                 self._db.execute("ATTACH '' AS passing")
-                self._db.execute("CREATE TABLE passing.text (id TEXT PRIMARY KEY, content TEXT NOT NULL)")
+                self._db.execute("CREATE TABLE passing.read (id TEXT PRIMARY KEY, content TEXT)")
         except sqlite3.Error as error:
             self.close()
-            raise _unusable(folder, error) from error
+            raise unusable(folder, error) from error
 
     @classmethod
     def create(cls, folder: Path, manifest: Mapping[str, Any]) -> Store:
@@ -96,11 +97,7 @@ class Store:
         Raises:
             RunError: the folder is on a network disk, or can't be made.
         """
-        _refuse_network_disk(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"can't make the run folder {folder}: {error.strerror}") from error
+        make(folder)
         return cls(folder, write=True, manifest=manifest)
 
     @classmethod
@@ -109,21 +106,25 @@ class Store:
 
         Raises:
             InputError: not a run folder.
-            RunError: corrupt, locked by another process, or written by a newer evenhand.
+            RunError: damaged, locked by another process, or written by another version of evenhand.
         """
         if not exists(folder):
             raise InputError(f"{folder} is not a run folder", hint="a run is what `evenhand judge ... --out` made")
         store = cls(folder, write=write)
         try:
-            (version,) = store._db.execute("PRAGMA user_version").fetchone()
-            store._db.execute("SELECT count(*) FROM manifest").fetchone()
-        except sqlite3.Error as error:
+            store._require_version()
+        except RunError:
             store.close()
-            raise _unusable(folder, error) from error
-        if version != SCHEMA:
-            store.close()
-            raise RunError(f"{folder} has store version {version}; this evenhand reads version {SCHEMA}")
+            raise
         return store
+
+    def _require_version(self) -> None:
+        with self._reading("its head"):
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            self._db.execute("SELECT count(*) FROM manifest").fetchone()
+        if version != SCHEMA:
+            hint = "judge again with --fresh or another --out, or use the evenhand that made it"
+            raise RunError(f"{self.folder} has store version {version}; this evenhand reads {SCHEMA}", hint=hint)
 
     def close(self) -> None:
         """Close the file and give the lock back; may be called twice."""
@@ -144,7 +145,11 @@ class Store:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the run was planned as: rubric, judge, orders, repeats, key, versions."""
-        return {key: json.loads(value) for key, value in self._db.execute("SELECT key, value FROM manifest")}
+        with self._reading("its manifest"):
+            texts = dict(self._db.execute("SELECT key, value FROM manifest"))
+            if texts.pop(_CHECK) != digest(texts):
+                raise ValueError("its digest differs")
+            return {key: json.loads(value) for key, value in texts.items()}
 
     def update_manifest(self, **entries: Any) -> None:
         """Set some entries of the manifest."""
@@ -156,8 +161,8 @@ class Store:
     def add_rows(self, rows: Iterable[StoredRow], *, texts: bool = True) -> list[str]:
         """Take in the input's rows, all or none of them; a row already stored must be the same as before.
 
-        Rows may have moved: they take the places they have now. An error raised by ``rows`` leaves the store
-        as it was.
+        Rows may have moved: they take the places they have now. Rows stored before stay, whether or not they are
+        among these. An error raised by ``rows`` leaves the store as it was.
 
         Args:
             rows: The rows as read now.
@@ -187,7 +192,7 @@ class Store:
         key = row.item.id if row.item else None
         old = self._db.execute("SELECT seq, digest, content FROM item WHERE id = ?", (key,)).fetchone()
         if old is not None and old[1] != new:
-            return f"item {key}: its content changed{_diff(old[2], content)}"
+            return f"item {key}: its content changed{self._diff(old[2], content)}"
         if old is None or old[0] != row.seq:
             self._clear(row, content, displaced)
         text = _storable(json.dumps(content, ensure_ascii=False))
@@ -198,8 +203,9 @@ class Store:
             kept = old[2]
             self._db.execute("UPDATE item SET seq = ? WHERE id = ?", (row.seq, key))
             displaced.pop(str(key), None)
-        if row.item and kept == _NO_TEXTS:
-            self._db.execute("INSERT OR REPLACE INTO passing.text VALUES (?, ?)", (key, text))
+        if row.item:
+            passing = text if kept == _NO_TEXTS else None
+            self._db.execute("INSERT OR REPLACE INTO passing.read VALUES (?, ?)", (key, passing))
         return None
 
     def _clear(self, row: StoredRow, content: Mapping[str, Any], displaced: dict[str, str]) -> None:
@@ -212,37 +218,59 @@ class Store:
             return
         self._db.execute("UPDATE item SET seq = (SELECT max(?, max(seq)) FROM item) + 1 WHERE seq = ?", (_FAR, row.seq))
         now = row.item.id if row.item else "a bad row"
-        told = f"row {row.seq + 1}: was item {there[0]}, is now {now}{_diff(there[1], content)}"
+        told = f"row {row.seq + 1}: was item {there[0]}, is now {now}{self._diff(there[1], content)}"
         displaced.setdefault(there[0], told)
 
-    def rows(self) -> Iterator[StoredRow]:
-        """All stored input rows, in input order, read in pieces so that writing may go on meanwhile."""
+    def _diff(self, old: str, new: Mapping[str, Any]) -> str:
+        """The fields that differ, shortened."""
+        with self._reading("a row"):
+            before = json.loads(old).get("fields", {})
+        after = new.get("fields", {})
+        names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+        return "".join(f"\n    {n}: {str(before.get(n))[:60]!r} -> {str(after.get(n))[:60]!r}" for n in names)
+
+    def rows(self, *, read_now: bool = False) -> Iterator[StoredRow]:
+        """All stored input rows, in input order, read in pieces so that writing may go on meanwhile.
+
+        Args:
+            read_now: Only items that `add_rows` took in, or met again, since this store was opened for writing.
+        """
+        only = f"AND {_READ_NOW}" if read_now else ""
+        query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? {only} ORDER BY seq LIMIT ?"
         last = -1
         while True:
-            piece = self._db.execute(
-                f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? ORDER BY seq LIMIT ?", (last, _BATCH)
-            ).fetchall()
+            with self._reading("its rows"):
+                piece = self._db.execute(query, (last, _BATCH)).fetchall()
             if not piece:
                 return
             for seq, key, content, problem in piece:
-                plain = json.loads(content)
-                item = item_from_plain(key, seq, plain) if key is not None else None
-                yield StoredRow(seq, item, problem, plain.get("extra", {}))
+                with self._reading(f"row {seq + 1}"):
+                    plain = json.loads(content)
+                    item = item_from_plain(key, seq, plain) if key is not None else None
+                    row = StoredRow(seq, item, problem, plain.get("extra", {}))
+                yield row
             last = piece[-1][0]
 
-    def items(self) -> Iterator[Item]:
-        """All usable items, in input order."""
-        return (row.item for row in self.rows() if row.item is not None)
+    def items(self, *, read_now: bool = False) -> Iterator[Item]:
+        """All usable items, in input order; ``read_now`` as for `rows`."""
+        return (row.item for row in self.rows(read_now=read_now) if row.item is not None)
 
     def item(self, item_id: str) -> Item | None:
         """One item by id."""
-        row = self._db.execute("SELECT seq, content FROM item WHERE id = ?", (item_id,)).fetchone()
-        return item_from_plain(item_id, row[0], json.loads(row[1])) if row else None
+        with self._reading(f"item {item_id}"):
+            row = self._db.execute("SELECT seq, content FROM item WHERE id = ?", (item_id,)).fetchone()
+            return item_from_plain(item_id, row[0], json.loads(row[1])) if row else None
 
     def count_rows(self) -> tuple[int, int]:
         """(rows, rows that could not be used)."""
-        rows, bad = self._db.execute("SELECT count(*), count(problem) FROM item").fetchone()
+        with self._reading("its rows"):
+            rows, bad = self._db.execute("SELECT count(*), count(problem) FROM item").fetchone()
         return rows, bad
+
+    def count_read_now(self) -> int:
+        """Items that `add_rows` took in, or met again, since this store was opened for writing."""
+        with self._reading("its rows"):
+            return int(self._db.execute("SELECT count(*) FROM passing.read").fetchone()[0])
 
     # trials
 
@@ -274,8 +302,9 @@ class Store:
 
     def statuses(self, item_id: str) -> dict[TrialKey, str]:
         """Status of each stored trial of an item."""
-        found = self._db.execute('SELECT "order", repeat, status FROM trial WHERE item = ?', (item_id,))
-        return {TrialKey(item_id, order, repeat): status for order, repeat, status in found}
+        with self._reading(f"the verdicts of item {item_id}"):
+            found = self._db.execute('SELECT "order", repeat, status FROM trial WHERE item = ?', (item_id,))
+            return {TrialKey(item_id, order, repeat): status for order, repeat, status in found}
 
     def verdicts(self) -> Iterator[tuple[StoredRow, dict[TrialKey, Verdict]]]:
         """Each input row with its stored verdicts, in input order."""
@@ -284,19 +313,31 @@ class Store:
 
     def verdicts_of(self, item_id: str) -> dict[TrialKey, Verdict]:
         """Stored verdicts of one item."""
-        found = self._db.execute(
-            'SELECT "order", repeat, verdict FROM trial WHERE item = ? ORDER BY repeat, "order"', (item_id,)
-        )
-        return {TrialKey(item_id, o, r): verdict_from_plain(json.loads(text)) for o, r, text in found}
+        with self._reading(f"the verdicts of item {item_id}"):
+            found = self._db.execute(
+                'SELECT "order", repeat, verdict FROM trial WHERE item = ? ORDER BY repeat, "order"', (item_id,)
+            )
+            return {TrialKey(item_id, o, r): verdict_from_plain(json.loads(text)) for o, r, text in found}
 
     def exchanges(self, key: TrialKey) -> list[Exchange]:
         """All replies of a trial, in the order they came."""
-        found = self._db.execute(
-            "SELECT attempt, request, form, reply FROM reply"
-            ' WHERE item = ? AND "order" = ? AND repeat = ? ORDER BY seq',
-            tuple(key),
-        )
-        return [Exchange(a, d, f, reply_from_plain(json.loads(text))) for a, d, f, text in found]
+        with self._reading(f"the replies of item {key.item_id}"):
+            found = self._db.execute(
+                "SELECT attempt, request, form, reply FROM reply"
+                ' WHERE item = ? AND "order" = ? AND repeat = ? ORDER BY seq',
+                tuple(key),
+            )
+            return [Exchange(a, d, f, reply_from_plain(json.loads(text))) for a, d, f, text in found]
+
+    @contextlib.contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """What can't be read was damaged since: the store wrote it well."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unusable(self.folder, error) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise damaged(self.folder, f"{what} can't be read") from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -305,23 +346,10 @@ class Store:
             yield
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise _unusable(self.folder, error) from error
+            raise unusable(self.folder, error) from error
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-
-
-def exists(folder: Path) -> bool:
-    """Whether a folder holds a run."""
-    return (folder / FILE).is_file()
-
-
-def remove(folder: Path) -> None:
-    """Remove a run, and its folder if nothing else is in it."""
-    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", "lock"):
-        (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # other files are none of our business
-        folder.rmdir()
 
 
 def _build(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -338,6 +366,8 @@ def _build(folder: Path, manifest: Mapping[str, Any]) -> None:
 def _write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
     rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in entries.items()]
     db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
+    texts = dict(db.execute("SELECT key, value FROM manifest WHERE key <> ?", (_CHECK,)))
+    db.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", (_CHECK, digest(texts)))
 
 
 def _reply_text(exchange: Exchange) -> str:
@@ -351,44 +381,3 @@ def _storable(text: str) -> str:
     except UnicodeEncodeError:
         return json.dumps(json.loads(text))
     return text
-
-
-def _diff(old: str, new: Mapping[str, Any]) -> str:
-    """The fields that differ, shortened."""
-    before = json.loads(old).get("fields", {})
-    after = new.get("fields", {})
-    names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-    return "".join(f"\n    {n}: {str(before.get(n))[:60]!r} -> {str(after.get(n))[:60]!r}" for n in names)
-
-
-def _lock(folder: Path) -> int:
-    try:
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise RunError(f"can't write in {folder}: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise RunError(f"{folder} is in use by another process", hint="wait for it, or give another --out") from None
-    return handle
-
-
-def _unusable(folder: Path, error: sqlite3.Error) -> RunError:
-    return RunError(
-        f"the store of {folder} can't be used: {error}", hint="its file is damaged, locked, or the disk is full"
-    )
-
-
-def _refuse_network_disk(folder: Path) -> None:
-    """SQLite's locks don't hold on network disks; better refuse than lose verdicts."""
-    try:
-        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    path = str(folder.resolve())
-    found = [line.split()[1:3] for line in mounts]
-    inside = [m for m in found if path == m[0] or path.startswith(m[0].rstrip("/") + "/")]
-    mount, kind = max(inside, key=lambda m: len(m[0]), default=("", ""))
-    if kind in _NETWORK_DISKS:
-        raise RunError(f"{folder} is on a network disk ({kind} at {mount})", hint="keep the run on a local disk")

@@ -1,0 +1,117 @@
+"""A run's folder on disk: which files are a run's, who may write them, and what is told when they are damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from evenhand.errors import InputError, RunError
+
+FILE = "run.sqlite"
+_ASIDE = f"{FILE}.old"
+_PARTS = ("", "-wal", "-shm")  # the store, and what SQLite keeps beside it
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
+
+
+def exists(folder: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (folder / FILE).is_file()
+
+
+def make(folder: Path) -> None:
+    """Make a folder for a run.
+
+    Raises:
+        RunError: it is on a network disk.
+        InputError: it can't be made.
+    """
+    _refuse_network_disk(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"can't make the run folder {folder}: {error.strerror}") from error
+
+
+def remove(folder: Path) -> None:
+    """Remove a run, and its folder if nothing else is in it."""
+    for name in (*(FILE + part for part in _PARTS), "lock"):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # other files are none of our business
+        folder.rmdir()
+
+
+def set_aside(folder: Path) -> None:
+    """Take a run out of its place, whatever state it is in; `put_back` brings it back, `drop_aside` removes it.
+
+    Raises:
+        RunError: another process is at work there.
+    """
+    handle = lock(folder)
+    for part in _PARTS:
+        if (folder / (FILE + part)).exists():
+            (folder / (FILE + part)).replace(folder / (_ASIDE + part))
+    os.close(handle)
+
+
+def put_back(folder: Path) -> None:
+    """Give a run that was set aside its place again."""
+    for part in _PARTS:
+        if (folder / (_ASIDE + part)).exists():
+            (folder / (_ASIDE + part)).replace(folder / (FILE + part))
+
+
+def drop_aside(folder: Path) -> None:
+    """Remove a run that was set aside, if there is one."""
+    for part in _PARTS:
+        (folder / (_ASIDE + part)).unlink(missing_ok=True)
+
+
+def lock(folder: Path) -> int:
+    """Take the folder's lock, which one process holds at a time; closing the handle gives it back.
+
+    Raises:
+        RunError: another process has it, or the folder can't be written.
+    """
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise RunError(f"can't write in {folder}: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise RunError(f"{folder} is in use by another process", hint="wait for it, or give another --out") from None
+    return handle
+
+
+def unusable(folder: Path, error: sqlite3.Error) -> RunError:
+    """What to tell of an error of the database."""
+    # Without a code it is Python's own: a text that is not UTF-8, which the store never writes.
+    if getattr(error, "sqlite_errorname", _DAMAGE[0]).startswith(_DAMAGE):
+        return damaged(folder, str(error))
+    return RunError(f"the store of {folder} can't be used: {error}", hint="it is locked, or the disk is full")
+
+
+def damaged(folder: Path, what: str) -> RunError:
+    """What to tell of a store that doesn't hold what was written."""
+    file = folder / FILE
+    hint = f"put back a copy of it, save what is left with `sqlite3 {file} .recover`, or judge again with --fresh"
+    return RunError(f"{file} is damaged: {what}", hint=hint)
+
+
+def _refuse_network_disk(folder: Path) -> None:
+    """SQLite's locks don't hold on network disks; better refuse than lose verdicts."""
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    path = str(folder.resolve())
+    found = [line.split()[1:3] for line in mounts]
+    inside = [m for m in found if path == m[0] or path.startswith(m[0].rstrip("/") + "/")]
+    mount, kind = max(inside, key=lambda m: len(m[0]), default=("", ""))
+    if kind in _NETWORK_DISKS:
+        raise RunError(f"{folder} is on a network disk ({kind} at {mount})", hint="keep the run on a local disk")
