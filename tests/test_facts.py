@@ -19,7 +19,7 @@ from evenhand.rubric.model import Rubric
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
-from rubric_texts import PAIR, rubric
+from rubric_texts import PAIR, changed, rubric
 from runs import SCORE, rows, run_it, summary, write_jsonl, write_script
 
 TWO, PAIRS = rubric(SCORE), rubric(PAIR)
@@ -231,8 +231,50 @@ def test_slices_add_up_to_the_whole(tmp_path: Path) -> None:
     assert "by" not in summary(tmp_path / "run")
 
 
+ALIASED = rubric(changed(SCORE, "answer: text}", "answer: text, kind: text}\n  aliases: {task: kind, nr: id}"))
+
+
+@pytest.mark.parametrize("name", ["task", "kind"])
+@pytest.mark.parametrize("column", ["task", "kind", "sort"])
+def test_slices_by_a_field_or_by_the_column_it_was_read_from(tmp_path: Path, name: str, column: str) -> None:
+    """A field's name, an alias of it and the column it is mapped to are the same slices, bad rows included."""
+    lines = [{**row, column: "x" if k else "y"} for k, row in enumerate(rows(3))]
+    lines.append({"id": "bad", "question": "q", column: "x"})
+    mapping = {"kind": "sort"} if column == "sort" else {}
+    run_it(lines, ALIASED, "fake", tmp_path / "run", skip_bad=True, map=mapping)
+    for by in {name, column}:
+        parts = summary(tmp_path / "run", by=by)["by"]
+        assert {label: part["rows"] for label, part in parts.items()} == {"x": 3, "y": 1}
+
+
+def test_a_column_of_the_input_comes_before_a_field_it_could_have_been(tmp_path: Path) -> None:
+    """Where a field has its own column, a further column with the name of an alias is just a column."""
+    lines = [{**row, "kind": "k", "task": f"t{n}"} for n, row in enumerate(rows(2))]
+    run_it(lines, ALIASED, "fake", tmp_path / "run")
+    assert set(summary(tmp_path / "run", by="task")["by"]) == {"t0", "t1"}
+    assert set(summary(tmp_path / "run", by="kind")["by"]) == {"k"}
+
+
+def test_slices_by_id(tmp_path: Path) -> None:
+    """The id can be sliced by, under its own name or its alias."""
+    lines = [{"question": "q", "answer": "a", "kind": "k", "nr": n} for n in (1, 2)]
+    run_it(lines, ALIASED, "fake", tmp_path / "run", repeats=2)
+    for by in ("id", "nr"):
+        parts = summary(tmp_path / "run", by=by)["by"]
+        assert {label: part["planned"] for label, part in parts.items()} == {"1": 2, "2": 2}
+
+
+def test_without_texts_there_is_nothing_to_slice_by(tmp_path: Path) -> None:
+    """Where no texts were kept the refusal says so."""
+    run_it(rows(2), TWO, "fake", tmp_path / "run", store_texts=False)
+    with pytest.raises(UnknownNameError, match="--no-store-texts"):
+        summary(tmp_path / "run", by="question")
+
+
 def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
-    """--by with a column that no row has names the close ones."""
+    """--by with a name that is neither column nor field lists what there is, and the close ones."""
     run_it([{**row, "system": "s"} for row in rows(2)], TWO, "fake", tmp_path / "run")
     with pytest.raises(UnknownNameError, match="did you mean system"):
         summary(tmp_path / "run", by="sytem")
+    with pytest.raises(UnknownNameError, match="known: answer, id, question, system"):
+        summary(tmp_path / "run", by="nothing")

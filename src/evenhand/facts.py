@@ -27,7 +27,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         store: An open run.
         rubric: The run's rubric.
         value: "stated" takes the value the judge gave, "expected" the probability-weighted one.
-        by: A column to break the figures down by; each of its values gets the same figures under "by".
+        by: A column of the input, an item field of the rubric, or "id", to break the figures down by; each of its
+            values gets the same figures under "by".
 
     Returns:
         planned, scored, coverage, failures, violations, criteria, composite, judge, cost_usd and more, as
@@ -41,26 +42,38 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         that don't, and agreement, the share of the former among the two.
 
     Raises:
-        UnknownNameError: no row has the column ``by``.
+        UnknownNameError: ``by`` is neither a column of any row nor an item field.
     """
     manifest = store.manifest
     whole = _Tally(rubric, manifest, value)
     slices: dict[str, _Tally] = {}
     columns: set[str] = set()
+    names = _names(by, rubric, manifest) if by is not None else []
     for row, verdicts in store.verdicts():
         whole.add(row, verdicts)
         if by is not None:
-            source: Mapping[str, Any] = {**row.raw, **row.item.fields} if row.item else row.raw
+            source = {**row.raw, "id": row.item.id, **row.item.fields} if row.item else row.raw
             columns.update(source)
-            slices.setdefault(_label(source.get(by)), _Tally(rubric, manifest, value)).add(row, verdicts)
-    if by is not None and by not in columns:
-        raise UnknownNameError("column", by, columns)
+            label = _label(next((source[name] for name in names if name in source), None))
+            slices.setdefault(label, _Tally(rubric, manifest, value)).add(row, verdicts)
+    if by is not None and not columns & set(names):
+        hint = None if columns - {"id"} else "this run keeps no columns of its items (--no-store-texts)"
+        raise UnknownNameError("column", by, columns, hint=hint)
     facts = whole.facts()
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
     if by is not None:
         facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}
     return facts
+
+
+def _names(by: str, rubric: Rubric, manifest: Mapping[str, Any]) -> list[str]:
+    """Where a row may hold what ``by`` names, likeliest first: a field was read from a column of any of these names."""
+    read_as = dict(rubric.item.aliases)
+    for command in manifest["commands"]:
+        read_as.update({column: field for field, column in command["mapping"].items()})
+    field = read_as.get(by, by)
+    return [by, field, *(column for column, other in read_as.items() if other == field)]
 
 
 def _label(value: Any) -> str:

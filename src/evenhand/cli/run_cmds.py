@@ -14,7 +14,7 @@ from evenhand.cli import options
 
 @click.command()
 @click.argument("run")
-@click.option("--by", metavar="COLUMN", help="Break the figures down by a column of the input.")
+@click.option("--by", metavar="COLUMN", help="Break the figures down by a column of the input or an item field.")
 @click.option("--item", "item_id", metavar="ID", help="Everything about one item: prompt, replies, verdict.")
 @options.value_option
 @options.json_option
