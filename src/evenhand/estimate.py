@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evenhand._words import counted
 from evenhand.judging import Asker
 from evenhand.rubric.model import Form
 from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
@@ -50,7 +51,7 @@ def estimate(spec: RunSpec) -> dict[str, Any]:
         "calls": calls,
         "calls_at_most": 2 * calls,
         "prompt_tokens": round(size / asked / _BYTES_A_TOKEN * calls) if asked else 0,
-        "tokens_by": f"bytes / {_BYTES_A_TOKEN}, from {asked} prompts",
+        "tokens_by": f"bytes / {_BYTES_A_TOKEN}, from {counted(asked, 'prompt')}",
         "form": asker.form.first,
         "prompt": example,
     }

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from evenhand._words import counted
 from evenhand.errors import InputError, ItemError, MissingExtraError, Problem
 from evenhand.item import too_big
 from evenhand.item_values import read_json
@@ -213,7 +214,7 @@ def _csv_row(header: list[str], cells: list[str], line: int) -> RawRow:
         values = {k: v.encode(errors="surrogateescape").decode(errors="replace") for k, v in values.items()}
         return _bad(line, "not UTF-8", _UTF8, values)
     if len(cells) != len(header):
-        return _bad(line, f"{len(cells)} cells, but the header has {len(header)}", values=values)
+        return _bad(line, f"{counted(len(cells), 'cell')}, but the header has {len(header)}", values=values)
     return RawRow(values, line)
 
 
@@ -255,7 +256,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{len(value)} bytes>"
+        return f"<{counted(len(value), 'byte')}>"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return _plain(value.tolist())
     if type(value).__name__ in ("NAType", "NaTType") or value != value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -275,6 +276,39 @@ def test_export_and_rescore(project: Path, capsys: pytest.CaptureFixture[str]) -
     shown = capsys.readouterr()
     assert json.loads(shown.out)["composite"]["mean"] == 2.0
     assert "6 verdicts read again, 0 changed" in shown.err
+
+
+def test_one_of_a_thing_is_told_in_the_singular(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No command says "1 rows", "1 trials" or the like."""
+    (project / "broken.csv").write_text("question,answer\nq\n")
+    for arguments in (
+        ["judge", "data.jsonl", "--dry-run", "--limit", "1"],
+        ["judge", "data.jsonl", "--out", "run", "--limit", "1"],
+        ["show", "run", "--by", "id"],
+        ["show", "run", "--item", "i0"],
+        ["export", "run", "--to", "x.jsonl"],
+        ["rescore", "run"],
+        ["judge", "broken.csv"],
+    ):
+        more = ["--rubric", "two.yaml", "--judge", "fake"] if arguments[0] == "judge" else []
+        run([*arguments, *more])
+    told = capsys.readouterr()
+    shown = told.out + told.err
+    for words in (
+        "1 trial, ",
+        "of 1 row",
+        "1 row written",
+        "1 verdict read",
+        "1 prompt",
+        "1 cell, but the header has 2",
+    ):
+        assert words in shown
+    assert (
+        re.findall(
+            r"\b1 (?:trial|row|verdict|prompt|cell|column|call|token|item|byte|message|repl|problem)\w*s\b", shown
+        )
+        == []
+    )
 
 
 def _stored(folder: Path) -> int:

@@ -54,6 +54,15 @@ def test_what_the_re_ask_mended_is_told(tmp_path: Path) -> None:
     assert told in _printed(tmp_path / "run")
 
 
+def test_a_run_without_rows_has_no_coverage(tmp_path: Path) -> None:
+    """A run that was stopped before its rows were read says so, and no share."""
+    run_it(rows(1), TWO, "fake", tmp_path / "run")
+    text = io.StringIO()
+    facts = {**summary(tmp_path / "run"), "coverage": None, "rows": 0, "planned": 0, "scored": 0}
+    print_summary(facts, Console(file=text, width=100))
+    assert "0 of 0 scored; no rows\n" in text.getvalue()
+
+
 def test_names_are_never_markup(tmp_path: Path) -> None:
     """Slice names with brackets and colons are printed as they are."""
     run_it([{**row, "system": "[red]:smile:[/x]"} for row in rows(2)], TWO, "fake", tmp_path / "run")

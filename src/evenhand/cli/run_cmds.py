@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from evenhand._words import counted
 from evenhand.cli import options
 
 
@@ -73,7 +74,7 @@ def export(run: str, target: str, long: bool, value: str) -> int:
 
     judged = Run(run)
     count = write_rows(lambda: judged.rows(value=value, long=long), target)  # type: ignore[arg-type]
-    click.echo(f"{count} rows written to {target}", err=True)
+    click.echo(f"{counted(count, 'row')} written to {target}", err=True)
     return 0
 
 
@@ -98,6 +99,6 @@ def rescore_command(run: str, weights: str | None, rubric: str | None, as_json: 
         wanted = open_rubric(rubric, variant=options_kept) if rubric else stored_rubric(manifest)
         chosen = options.weights(weights)
         counts = rescore(store, with_weights(wanted, chosen) if chosen else wanted)
-    click.echo(f"{counts['verdicts']} verdicts read again, {counts['changed']} changed", err=True)
+    click.echo(f"{counted(counts['verdicts'], 'verdict')} read again, {counts['changed']} changed", err=True)
     print_run(Run(run).summary(), as_json=as_json)
     return 0

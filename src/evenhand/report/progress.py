@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from evenhand import run
+from evenhand._words import counted
 from evenhand.judging import Answer
 from evenhand.verdict import Status
 
@@ -25,7 +26,7 @@ class Bar(run.Progress):
         self._cost: float | None = 0.0
 
     def start(self, total: int, stored: int) -> None:
-        self._console.print(f"{total} trials, {stored} of them stored already", highlight=False)
+        self._console.print(f"{counted(total, 'trial')}, {stored} of them stored already", highlight=False)
         if self._console.is_terminal:
             self._bar.start()
         self._task = self._bar.add_task("", total=total, completed=stored, rate="", note="")

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from evenhand._words import counted
+
 
 def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
     """Everything about one item, as `evenhand.inspection.inspect_item` gives it, line by line."""
@@ -90,8 +92,8 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
 
 def _coverage_line(facts: Mapping[str, Any]) -> str:
     coverage = facts["coverage"]
-    share = "no rows" if coverage is None else f"coverage {coverage:.1%}"
-    text = f"{facts['scored']} of {facts['planned']} scored; {share} of {facts['rows']} rows"
+    share = "no rows" if coverage is None else f"coverage {coverage:.1%} of {counted(facts['rows'], 'row')}"
+    text = f"{facts['scored']} of {facts['planned']} scored; {share}"
     if facts["set_in_code"]:
         text += f"; {facts['set_in_code']} set in code"
     return text
