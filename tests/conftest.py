@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.testing.server import FakeServer
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -39,6 +41,13 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[FakeServer]:
+    """One server that misbehaves on request; each test asks for a behaviour of its own, and resets it to count."""
+    with FakeServer(record=5000) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from typing import Any
 from evenhand.api import Run, make_spec
 from evenhand.run import Outcome, run
 from evenhand.store import Store
+from rubric_texts import rubric
 
 SCORE = """\
 rubric: two
@@ -25,6 +26,10 @@ preset:
 rules:
   - {id: lie, if: "truth == 0 and style == 4", say: "a clear lie"}
 """
+TWO = rubric(SCORE)
+GOOD = {"reason": "r", "truth": 3, "style": 2}
+#: Breaks the rule.
+LIE = {"reason": "r", "truth": 0, "style": 4}
 
 
 def rows(n: int, start: int = 0) -> list[dict[str, Any]]:

@@ -18,10 +18,7 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.judging import Answer
 from evenhand.run import Progress
 from evenhand.runners.local import Stop
-from rubric_texts import rubric
-from runs import SCORE, rows, write_jsonl
-
-TWO = rubric(SCORE)
+from runs import TWO, rows, write_jsonl
 
 
 def _told(run: evenhand.Run) -> list[tuple[Any, Any]]:

@@ -20,9 +20,9 @@ from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
 from rubric_texts import PAIR, changed, rubric
-from runs import SCORE, rows, run_it, summary, write_jsonl, write_script
+from runs import SCORE, TWO, rows, run_it, summary, write_jsonl, write_script
 
-TWO, PAIRS = rubric(SCORE), rubric(PAIR)
+PAIRS = rubric(PAIR)
 
 
 def _scored(**fields: Any) -> Verdict:

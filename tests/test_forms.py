@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ from rubric_texts import rubric
 from runs import SCORE, rows, run_it, statuses
 
 ALL = "json_schema+tools+json_object"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 def _form(body: dict[str, Any]) -> str:

@@ -9,20 +9,8 @@ import pytest
 from evenhand.errors import UnknownNameError
 from evenhand.item import CheckedRow, Turn, check_row, content_id, require_mapping
 from evenhand.rubric.model import ItemField, ItemSpec, ItemType
+from item_specs import SPEC, message
 
-SPEC = ItemSpec(
-    fields=(
-        ItemField("question", "text", True),
-        ItemField("answer", "text", True),
-        ItemField("context", "text", False),
-        ItemField("harmful", "bool", False),
-        ItemField("score", "number", False),
-        ItemField("history", "turns", False),
-        ItemField("images", "images", False),
-    ),
-    aliases={"prompt": "question", "predict": "answer", "output": "answer", "question_id": "id"},
-    responses=("answer",),
-)
 NO_TURNS = ItemSpec(SPEC.fields[:3], responses=("answer",))
 
 
@@ -37,10 +25,6 @@ def check(spec: ItemSpec = SPEC, *, mapping: dict[str, str] | None = None, **row
 def problem(checked: CheckedRow) -> str:
     assert len(checked.problems) == 1
     return checked.problems[0].message
-
-
-def message(role: str, content: Any) -> dict[str, Any]:
-    return {"role": role, "content": content}
 
 
 def test_a_row_gives_every_field_and_keeps_the_rest_as_it_is() -> None:

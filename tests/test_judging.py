@@ -16,10 +16,7 @@ from evenhand.rubric.model import Form
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Reply, Status, ToolCall, Usage, verdict_from_plain, verdict_to_plain
 from rubric_texts import rubric
-from runs import SCORE
-
-GOOD = {"reason": "r", "truth": 3, "style": 2}
-LIE = {"reason": "r", "truth": 0, "style": 4}
+from runs import GOOD, LIE, SCORE
 
 
 class Scripted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,17 +18,7 @@ from evenhand.testing.server import FakeServer
 from evenhand.trial import TrialKey
 from evenhand.verdict import Reply, Status, Verdict
 from rubric_texts import PAIR, changed, rubric
-from runs import SCORE, rows, run_it, summary, write_script
-
-TWO = rubric(SCORE)
-LIE = {"reason": "r", "truth": 0, "style": 4}
-GOOD = {"reason": "r", "truth": 3, "style": 2}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
+from runs import GOOD, LIE, SCORE, TWO, rows, run_it, summary, write_script
 
 
 def _rescore(out: Path, what: object = None) -> dict[str, int]:

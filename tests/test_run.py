@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,9 @@ from evenhand.run import Progress, open_run, run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
 from rubric_texts import PAIR, changed, rubric
-from runs import SCORE, rows, run_it, statuses, summary, write_jsonl, write_script
+from runs import GOOD, SCORE, TWO, rows, run_it, statuses, summary, write_jsonl, write_script
 
-TWO = rubric(SCORE)
 BAD = {"id": "bad", "question": "q"}
-GOOD = {"reason": "r", "truth": 3, "style": 2}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -23,20 +23,9 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError, ItemError, MissingExtraError, UnknownNameError
 from evenhand.item import Item, Turn
-from evenhand.rubric.model import ItemField, ItemSpec
 from evenhand.sources import BadRow, IdBook, open_source, read_items
+from item_specs import SPEC
 
-SPEC = ItemSpec(
-    fields=(
-        ItemField("question", "text", True),
-        ItemField("answer", "text", True),
-        ItemField("harmful", "bool", False),
-        ItemField("score", "number", False),
-        ItemField("history", "turns", False),
-    ),
-    aliases={"predict": "answer"},
-    responses=("answer",),
-)
 TALK = [{"user": "Hi", "assistant": "你好 🙂"}]
 ROWS: list[dict[str, Any]] = [
     {"question": 'Is "1,5" one\nnumber?', "answer": "yes\r\nno", "harmful": True, "score": 1.0, "history": TALK},

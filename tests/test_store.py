@@ -160,5 +160,5 @@ def test_damage_and_foreign_versions_are_run_errors(store: Store) -> None:
     with pytest.raises(RunError, match="store version"):
         Store.open(store.folder)
     (store.folder / "run.sqlite").write_bytes(b"this is no database" * 100)
-    with pytest.raises(RunError, match="run.sqlite is damaged"):
+    with pytest.raises(RunError, match=r"run\.sqlite is damaged"):
         Store.open(store.folder)

@@ -13,10 +13,9 @@ from evenhand.store import Store
 from evenhand.trial import TrialKey
 from evenhand.verdict import FieldOutcome, Status, Verdict
 from rubric_texts import PAIR, rubric
-from runs import SCORE, rows, run_it, write_script
+from runs import GOOD, TWO, rows, run_it, write_script
 
-TWO, PAIRS = rubric(SCORE), rubric(PAIR)
-GOOD = {"reason": "r", "truth": 3, "style": 2}
+PAIRS = rubric(PAIR)
 OURS = ["status", "failure", "reason", "truth", "style", "composite", "violations", "set_in_code", "re_asked"]
 OURS += ["repaired", "calls", "model"]
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import pytest
 import pytest_asyncio
 
 from evenhand.backend import BackendSettings
 from evenhand.backends.openai_chat import OpenAIChat
 from evenhand.backends.retry import Retry
-from evenhand.testing.server import FakeServer
 
 Chat = Callable[..., OpenAIChat]
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[FakeServer]:
-    """One server process; each test asks for a behaviour of its own."""
-    with FakeServer(record=5000) as running:
-        yield running
 
 
 @pytest_asyncio.fixture

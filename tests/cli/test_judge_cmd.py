@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,9 @@ from evenhand.cli.main import run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
 from rubric_texts import PAIR
-from runs import SCORE, rows, statuses, summary, write_jsonl, write_script
+from runs import GOOD, SCORE, rows, statuses, summary, write_jsonl, write_script
 
 KEY = "sk-secret-4f9c1b7d2e"
-GOOD = {"reason": "r", "truth": 3, "style": 2}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 @pytest.fixture

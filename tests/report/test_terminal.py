@@ -13,9 +13,7 @@ from evenhand.report.progress import Bar
 from evenhand.report.terminal import item_lines, print_summary
 from evenhand.run import run
 from rubric_texts import PAIR, rubric
-from runs import SCORE, rows, run_it, summary, write_script
-
-TWO = rubric(SCORE)
+from runs import TWO, rows, run_it, summary, write_script
 
 
 def _printed(out: Path, by: str | None = None) -> str:

@@ -8,7 +8,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,12 +22,6 @@ SCHEMA = {
     "required": ["score"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 def post(url: str, **more: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
