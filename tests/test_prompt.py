@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import evenhand.wording as wording
 from evenhand.item import Turn
 from evenhand.prompt import Prompt, mark_for, re_ask, render
 from evenhand.rubric.load import builtin_names, load_rubric
@@ -28,7 +29,7 @@ from evenhand.rubric.model import (
 from evenhand.rubric.schema import asked_fields
 from evenhand.scale import Anchor, Scale
 
-MARK = "3f9ac01d77"
+MARK = "qlvxwmta"
 POINTS = Scale("points", "ordinal", low=0, high=4, anchors=(Anchor((0, 0), "wrong"), Anchor((3, 4), "right")))
 SIDE = Scale("side", "nominal", values=("A", "B", "tie"), slots=True)
 RANK = Scale("rank", "ordinal", low=1, high=7, anchors=(Anchor((7, 7), "flawless"),))
@@ -238,7 +239,7 @@ def test_history_is_laid_out_turn_by_turn() -> None:
     """Turns are numbered from 1 in the rubric's layout, filled in one pass; no turns give the layout's empty text."""
     rubric = replace(SCORE, history=History("Earlier", "#{n} {user} > {assistant}", "Nothing before."))
     user = ask(rubric, ITEM).messages[1]["content"]
-    assert f"Earlier:\n<<<history {MARK}>>>\n#1 Hello > Good day\n\n#2 A riddle? > Go on {{n}}\n<<<end" in user
+    assert f"Earlier:\n<<<{MARK}\n#1 Hello > Good day\n\n#2 A riddle? > Go on {{n}}\n{MARK}>>>" in user
     assert "Nothing before." in ask(rubric, {**ITEM, "history": None}).messages[1]["content"]
     assert "Turn 2\nUser: A riddle?\nAssistant: Go on {n}" in ask(SCORE, ITEM).messages[1]["content"]
     assert "Before" not in ask(SCORE, {**ITEM, "history": ()}).messages[1]["content"]
@@ -272,14 +273,26 @@ def test_types_show_the_group_where_the_rubric_says_so() -> None:
     assert "Count again" not in ask(SCORE, {**ITEM, "kind": "Poem"}).messages[1]["content"]
 
 
-def test_fences_are_explained_once_before_the_first() -> None:
-    """One sentence about the mark stands in the item's message, before the first fence, never in the static part."""
-    rubric = replace(SCORE, prompt=(Message("system", ("intro",)), Message("user", ("types", "context", "answer"))))
-    prompt = ask(rubric, ITEM)
-    user = prompt.messages[1]["content"]
-    assert MARK not in prompt.messages[0]["content"]
-    assert user.count(f"the mark {MARK}") == 1
-    assert in_order(user, "Count again", f"the mark {MARK}", f"<<<context {MARK}>>>", f"<<<end answer {MARK}>>>")
+def test_fences_are_explained_once_in_the_static_part() -> None:
+    """One sentence about the fences ends the static part; the mark itself stands around judged text only."""
+    prompt = ask(SCORE, ITEM)
+    system, user = (message["content"] for message in prompt.messages)
+    assert system.endswith(f"\n\n{wording.of('en').fenced}") and MARK not in system
+    assert in_order(user, f"<<<{MARK}\n", f"\n{MARK}>>>")
+
+
+def test_fences_are_explained_before_the_item_without_a_static_part() -> None:
+    """Where the first message holds the item, the sentence stands right before the item's first block."""
+    rubric = replace(SCORE, prompt=(Message("user", ("intro", "types", "context", "answer")),))
+    (message,) = ask(rubric, ITEM).messages
+    assert message["content"].count(wording.of("en").fenced) == 1
+    assert in_order(message["content"], rubric.texts["intro"], wording.of("en").fenced, "Count again", f"<<<{MARK}")
+
+
+def test_without_judged_text_nothing_is_said_of_fences() -> None:
+    """A rubric that fences no field doesn't speak of fences."""
+    bare = replace(SCORE, item=replace(SCORE.item, judged=()))
+    assert all("<<<" not in message["content"] for message in ask(bare, ITEM).messages)
 
 
 def test_a_rubric_with_a_digest_is_planned_once() -> None:
@@ -322,8 +335,8 @@ def test_builtin_rubrics_render(name: str) -> None:
         assert MARK not in static
         user = prompt.messages[1]["content"]
         judged = [f for f in rubric.item.judged if f in item]
-        assert all(f"\n<value of {f}>\n<<<end" in user for f in judged)
-        assert user.count("<<<end ") == len(judged)
+        assert all(f"<<<{MARK}\n<value of {f}>\n{MARK}>>>" in user for f in judged)
+        assert user.count("<<<") == len(judged)
 
 
 @pytest.mark.parametrize("name", builtin_names())

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CHUNK = 1 << 20
 
 
@@ -34,8 +35,9 @@ def digest(value: Any) -> str:
 
 
 def keyed_mark(key: bytes, *parts: str) -> str:
-    """10 hex digits that only the holder of ``key`` can predict, the same for the same parts."""
-    return hmac.new(key, canonical(list(parts)), hashlib.blake2b).hexdigest()[:10]
+    """8 small letters that only the holder of ``key`` can predict, the same for the same parts."""
+    digest = hmac.new(key, canonical(list(parts)), hashlib.blake2b).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:8])
 
 
 def file_sha256(path: Path) -> str:

@@ -45,7 +45,7 @@ class Prompt:
 def mark_for(key: bytes, item_id: str, rubric: str) -> str:
     """The fence mark of one item under one rubric (its name or digest).
 
-    Ten hex digits: the same for the same item, so that caches hold, and not to be guessed without the run's key.
+    Eight letters: the same for the same item, so that caches hold, and not to be guessed without the run's key.
     """
     return keyed_mark(key, item_id, rubric)
 
@@ -80,17 +80,9 @@ def render(
     plan = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
     words = wording.of(rubric.language)
     messages: list[dict[str, Any]] = []
-    told = False
     for role, blocks in plan.messages:
-        parts: list[str] = []
-        for block in blocks:
-            part = block.text if block.static else _item_block(rubric, block.text, item, mark, words)
-            if not (told or block.static) and mark in part:
-                told = True
-                parts.append(words.fenced.format(mark=mark))
-            if part:
-                parts.append(part)
-        messages.append({"role": role, "content": "\n\n".join(parts)})
+        parts = (b.text if b.static else _item_block(rubric, b.text, item, mark, words) for b in blocks)
+        messages.append({"role": role, "content": "\n\n".join(part for part in parts if part)})
     return Prompt(tuple(messages), plan.static_messages)
 
 
@@ -144,17 +136,21 @@ def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
     rubric = keyed.rubric
     known = {field.name: field for field in rubric.output.fields}
     fields = tuple(known[name] for name in names)
-    messages: list[tuple[str, tuple[_Block, ...]]] = []
+    messages: list[tuple[str, list[_Block]]] = []
     static = 0
     for message in rubric.prompt:
-        blocks = tuple(
+        blocks = [
             _Block(name, False) if _of_item(rubric, name) else _Block(_static_block(rubric, name, fields, form), True)
             for name in message.blocks
-        )
+        ]
         if static == len(messages) and all(block.static for block in blocks):
             static += 1
         messages.append((message.role, blocks))
-    return _Plan(tuple(messages), static)
+    if rubric.item.judged and static < len(messages):
+        told = _Block(wording.of(rubric.language).fenced, True)
+        before_item = messages[max(static - 1, 0)][1]
+        before_item.insert(next((n for n, block in enumerate(before_item) if not block.static), len(before_item)), told)
+    return _Plan(tuple((role, tuple(blocks)) for role, blocks in messages), static)
 
 
 def _of_item(rubric: Rubric, block: str) -> bool:
@@ -225,7 +221,6 @@ def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark:
     is_response = field.name in rubric.item.responses
     slot = "AB"[rubric.item.responses.index(field.name)] if rubric.mode == "compare" and is_response else ""
     # the responses of a pair have neutral names, whatever their columns are called
-    name = f"response_{slot.lower()}" if slot else field.name
     heading = words.slot.format(slot=slot) if slot else field.label or field.name.replace("_", " ").capitalize()
     if field.type == "turns":
         heading = rubric.history.heading or heading
@@ -241,7 +236,7 @@ def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark:
         if not text.strip():
             return f"{_with_colon(heading, words)}\n{words.blank}" if field.required else ""
     if field.name in rubric.item.judged:
-        text = f"<<<{name} {mark}>>>\n{text}\n<<<end {name} {mark}>>>"
+        text = f"<<<{mark}\n{text}\n{mark}>>>"
     return f"{_with_colon(heading, words)}\n{text}"
 
 

@@ -58,8 +58,8 @@ class Scripted:
     def go_on(self, answer: Sequence[int], grammar: str, limit: int) -> Completion:
         text = self._follow(answer)
         if self.endless or len(text) > limit:
-            return Completion((text * limit)[:limit], (), (), False, 0)
-        return Completion(text, (), (), True, 0)
+            return Completion((text * limit)[:limit], (), (), False)
+        return Completion(text, (), (), True)
 
 
 def test_keys_are_given_and_values_are_the_models() -> None:

@@ -48,7 +48,7 @@ class LocalBackend:
 
     A reply depends on nothing but the request, the weights, the library and the kind of processor: not on what
     was asked before, nor on the number of threads. The leading messages that a request declares static are
-    computed once and kept.
+    computed once and kept; a re-ask goes on from the request it follows.
     """
 
     name = "local"
@@ -108,16 +108,17 @@ class LocalBackend:
         engine.resume()
         if self._closed or given_up.is_set():  # while the model was loaded, or before
             raise RetryableBackendError("the local model was interrupted", backend=self.name)
-        prefix, prompt = self._tokens(engine, request)
+        steps = self._steps(engine, request)
+        prompt = steps[-1]
         engine = self._with_room(engine, len(prompt) + (room(request.fields) if request.fields else _FREE_TOKENS))
-        engine.enter(prefix)
-        asked = _Asked(engine, prompt, reuse=bool(prefix))
+        reused = engine.enter(steps)
+        asked = _Asked(engine, prompt)
         max_tokens = request.settings.get("max_tokens")
         if request.fields:
             answer = write(request.fields, asked, max_tokens=max_tokens)
         else:
             answer = asked.freely(request.schema, max_tokens or _FREE_TOKENS)
-        usage = Usage(len(prompt), answer.tokens, asked.reused, 0.0, time.perf_counter() - started)
+        usage = Usage(len(prompt), answer.tokens, reused, 0.0, time.perf_counter() - started)
         return Reply(
             text=answer.text,
             finish=answer.finish,
@@ -143,20 +144,25 @@ class LocalBackend:
             )
         return engine if needed <= engine.n_ctx else self._load(_LONGEST_CONTEXT)
 
-    def _tokens(self, engine: Engine, request: Request) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Tokens of the static prefix, and of the whole prompt.
+    def _steps(self, engine: Engine, request: Request) -> tuple[tuple[int, ...], ...]:
+        """Tokens of the whole prompt, after those of its beginnings that other requests share.
 
-        Messages are tokenised apart from the model's layout, so that nothing written in them is a chat token.
+        These are the static messages, and all before the judge's first reply: what a re-ask shares with the
+        request it follows. Messages are tokenised apart from the model's layout, so that nothing written in them
+        is a chat token.
         """
-        layout = self._layout(engine, tuple(str(message["role"]) for message in request.messages))
+        roles = tuple(str(message["role"]) for message in request.messages)
+        static = request.static_messages
+        replies = [n for n, role in enumerate(roles) if role == "assistant" and n >= max(static, 1)]
+        layout = self._layout(engine, roles)
         tokens: list[int] = []
-        prefix: tuple[int, ...] = ()
+        steps = []
         for position, (before, message) in enumerate(zip(layout, request.messages, strict=False)):
             tokens += before
-            if position == request.static_messages and position:
-                prefix = tuple(tokens)
+            if position and position in (static, *replies[:1]):
+                steps.append(tuple(tokens))
             tokens += engine.tokens(_text(message))
-        return prefix, (*tokens, *layout[-1])
+        return (*steps, (*tokens, *layout[-1]))
 
     def _layout(self, engine: Engine, roles: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """Tokens of the model's layout before, between and after messages of these roles."""
@@ -183,12 +189,9 @@ class LocalBackend:
 class _Asked:
     """An engine after one question: the `Writer` of its answer."""
 
-    def __init__(self, engine: Engine, prompt: tuple[int, ...], *, reuse: bool) -> None:
+    def __init__(self, engine: Engine, prompt: tuple[int, ...]) -> None:
         self._engine = engine
         self._prompt = prompt
-        self._reuse = reuse
-        self._begun = False
-        self.reused = 0
         self.digits_apart = engine.digits_apart
 
     def tokens(self, text: str) -> tuple[int, ...]:
@@ -206,12 +209,7 @@ class _Asked:
         return Answer(written.text, "stop" if written.ended else "length", len(written.tokens), {}, ())
 
     def _complete(self, answer: Sequence[int], limit: int, **asked: Any) -> Completion:
-        reuse = self._begun or self._reuse  # without a static prefix the first call takes nothing over
-        done = self._engine.complete((*self._prompt, *answer), limit, reuse=reuse, **asked)
-        if not self._begun:
-            self.reused = done.reused
-        self._begun = True
-        return done
+        return self._engine.complete((*self._prompt, *answer), limit, **asked)
 
 
 def _require_greedy(settings: Mapping[str, Any]) -> None:

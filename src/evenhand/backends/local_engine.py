@@ -48,14 +48,12 @@ class Completion:
         tokens: Its tokens.
         alternatives: The likeliest tokens at its first place, before any grammar; empty unless asked for.
         ended: It came to its own end, not to the limit.
-        reused: Tokens of the prompt that did not have to be computed.
     """
 
     text: str
     tokens: tuple[int, ...]
     alternatives: tuple[Alternative, ...]
     ended: bool
-    reused: int
 
 
 def cores() -> int:
@@ -97,7 +95,7 @@ class Engine:
             shutil.rmtree(folder, ignore_errors=True)
             raise FinalBackendError(f"{path} can't be loaded", hint="is it a whole file?", backend="local") from error
         self._address = address
-        self._prefix: tuple[int, ...] | None = None
+        self._steps: tuple[tuple[int, ...], ...] = ()
         self._socket: socket.socket | None = None
         self._interrupted = False
         self._closing = weakref.finalize(self, _stop, server, folder)
@@ -122,18 +120,29 @@ class Engine:
         body = {"content": text, "parse_special": special, "add_special": first}
         return tuple(self._call("POST", "/tokenize", body)["tokens"])
 
-    def enter(self, prefix: tuple[int, ...]) -> None:
-        """Bring the model into the state after a prefix, the same state whatever was asked before.
+    def enter(self, steps: Sequence[tuple[int, ...]]) -> int:
+        """Bring the model into the state after a prompt, the same state whatever was asked before.
 
-        Without this, how much of a prompt is taken over from the question before would depend on that
-        question, and with it the last digits of the probabilities. A new prefix is computed from nothing; then,
-        as with a known one, its last token is computed again, so that every question starts after the same steps.
+        Without this, how much of a prompt is taken over from the question before would depend on that question,
+        and with it the last digits of the probabilities. What is new is computed step by step, and the last token
+        of each step once more, as it is where the step is known: so every question starts after the same sums.
+
+        Args:
+            steps: Beginnings of the prompt, each longer than the one before, the last of them whole.
+
+        Returns:
+            Tokens that did not have to be computed.
         """
-        if prefix and prefix != self._prefix:
-            self.complete(prefix, 0, reuse=False)
-        self._prefix = prefix
-        if prefix:
-            self.complete(prefix, 0)
+        known = 0
+        while known < min(len(steps), len(self._steps)) and steps[known] == self._steps[known]:
+            known += 1
+        self._steps = tuple(steps)
+        if known:
+            self.complete(steps[known - 1], 0)
+        for number, step in enumerate(steps[known:], known):
+            self.complete(step, 0, reuse=number > 0)
+            self.complete(step, 0)
+        return len(steps[known - 1]) if known else 0
 
     def complete(
         self,
@@ -169,7 +178,6 @@ class Engine:
                 Alternative(a["id"], bytes(a["bytes"]), exp(a["logprob"])) for a in places[0].get("top_logprobs", ())
             ),
             ended=answer["stop_type"] != "limit",
-            reused=answer["timings"]["cache_n"],
         )
 
     def resume(self) -> None:
@@ -199,14 +207,14 @@ class Engine:
             answer = connection.getresponse()
             status, plain = answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException) as error:
-            self._prefix = None
+            self._steps = ()
             raise RetryableBackendError("the local model was interrupted", backend="local") from error
         finally:
             self._socket = None
             connection.close()
         if status == 200:
             return plain
-        self._prefix = None
+        self._steps = ()
         message = plain.get("error", {}).get("message", "no reason given")
         raise FinalBackendError(f"the local model refused the request: {message}", backend="local", status=status)
 
