@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from evenhand.api import Run, make_spec
+from evenhand.backend import Backend, BackendSettings, Request
+from evenhand.backends.fake import Fake
 from evenhand.errors import AccessError, InputError, ItemError, RunError
-from evenhand.judging import Answer
+from evenhand.judging import Answer, Judge
 from evenhand.run import Progress, open_run, run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
+from evenhand.verdict import Reply
 from rubric_texts import PAIR, changed, rubric
 from runs import GOOD, SCORE, TWO, rows, run_it, statuses, summary, write_jsonl, write_script
 
@@ -335,14 +338,30 @@ def test_without_texts_only_rows_of_this_input_can_be_asked(tmp_path: Path, out:
     assert run_it(rows(3), TWO, judge, out, store_texts=False, retry=True).asked == 1
 
 
-def test_an_access_error_keeps_what_was_answered(server: FakeServer, out: Path) -> None:
+class _Revoked(Fake):
+    """A judge whose key is refused from the seventh request on."""
+
+    sent = 0
+
+    async def send(self, request: Request) -> Reply:
+        self.sent += 1
+        if self.sent > 6:
+            raise AccessError("key refused")
+        return await super().send(request)
+
+
+class _RevokedJudge(Judge):
+    def open(self, settings: BackendSettings) -> Backend:
+        return _Revoked()
+
+
+def test_an_access_error_keeps_what_was_answered(out: Path) -> None:
     """When the key is refused on the way the run stops, and the verdicts before it are stored."""
-    address = server.with_faults(fault="401:0.2", salt="x")
+    spec = replace(make_spec(rows(40), TWO, "fake", out=out, concurrency=2), judge=_RevokedJudge("fake"))
     with pytest.raises(AccessError) as caught:
-        run_it(rows(40), TWO, "openai:m", out, base_url=address, concurrency=2)
+        asyncio.run(run(spec))
     assert caught.value.exit_code == 3
-    assert 0 < len(statuses(out)) < 40
-    assert set(statuses(out).values()) == {"scored"}
+    assert list(statuses(out).values()) == ["scored"] * 6
 
 
 def test_progress_hears_of_every_trial(out: Path) -> None:
