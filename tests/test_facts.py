@@ -201,6 +201,31 @@ def test_the_violation_rate_before_and_after_the_re_ask(tmp_path: Path) -> None:
     assert (facts["inconsistent"], facts["re_asked"]) == (2, 4)
 
 
+def test_the_criterion_asked_for_stands_first(tmp_path: Path) -> None:
+    """An entry phrase changes the order of the report and nothing else: same prompts, same run, same priority."""
+    pairs = [{"id": str(n), "prompt": f"p{n}", "response_a": "x", "response_b": "y"} for n in range(3)]
+    own = ["harmless", "honest", "helpful", "overall"]
+    out = tmp_path / "run"
+    run_it(pairs, "hhh", "fake", out, reason=False)
+    plain = summary(out)
+    assert (list(plain["criteria"]), plain["ask"]) == (own, None)
+    for phrase, first, order in (
+        ("ASSESS truthfulness.", "honest", ["honest", "harmless", "helpful", "overall"]),
+        ("evaluate the writing quality", "helpful", ["helpful", "harmless", "honest", "overall"]),
+        ("which response is better", None, own),
+    ):
+        assert run_it(pairs, "hhh", "fake", out, reason=False, ask=phrase).asked == 0
+        asked = summary(out)
+        assert list(asked["criteria"]) == order
+        assert asked["ask"]["first"] == first
+        assert asked["ask"]["phrase"].lower().startswith(phrase.lower().rstrip("."))
+        assert {**asked, "ask": None} == plain
+    side = [name for name in summary(out)["fields"] if name.endswith("_side")]
+    assert side == [f"{name}_side" for name in own]
+    with pytest.raises(UnknownNameError, match="assess truthfulness"):
+        run_it(pairs, "hhh", "fake", out, ask="assess kindness")
+
+
 def test_all_means_against_a_naive_computation(tmp_path: Path) -> None:
     """Means, n, composite and counts of a larger run are those of its flat rows."""
     script = [("What is 7?", "no value"), ("What is 8?", "I'm sorry, I can't help.")]

@@ -14,6 +14,8 @@ from evenhand.backend import BackendSettings
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.manifest import stored_rubric, with_weights
+from evenhand.ranking import ranking
+from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rules import check_expression
@@ -42,6 +44,11 @@ class Run:
         """The figures of the run; see `evenhand.facts.summary`."""
         with Store.open(self.folder) as store:
             return facts.summary(store, self.rubric, value=value, by=by)
+
+    def ranking(self, *, value: facts.ValueKind = "stated") -> dict[str, Any]:
+        """Win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
+        with Store.open(self.folder) as store:
+            return ranking(store, self.rubric, value=value)
 
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""
@@ -85,6 +92,7 @@ def make_spec(
     map: Mapping[str, str] | None = None,
     variant: Mapping[str, Any] | None = None,
     weights: Mapping[str, float] | None = None,
+    ask: str | None = None,
     reason: bool = True,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
@@ -97,13 +105,15 @@ def make_spec(
     if timeout <= 0:
         raise InputError(f"timeout must be above 0 seconds, not {timeout}")
     settings = {"temperature": temperature, "max_tokens": max_tokens}
+    opened = open_rubric(rubric, variant=variant, weights=weights)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,
-        rubric=open_rubric(rubric, variant=variant, weights=weights),
+        rubric=opened,
         judge=parse_judge(judge, {k: v for k, v in settings.items() if v is not None}),
         folder=Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="evenhand-")) / "run",
         mapping=map or {},
         short=not reason,
+        ask=find_phrase(opened, ask) if ask is not None else None,
         backend=BackendSettings(base_url=base_url, headers=headers or {}, timeout_s=timeout),
         **options,
     )
@@ -149,9 +159,9 @@ def judge(
         judge: A judge spec, as in ``openai:MODEL``, ``local``, ``replay:FILE``, ``fake``.
         progress: Told of the run's course.
         stop: Asks the run to end gently.
-        **options: As on the command line: out, map, variant, weights, reason, limit, sample, seed, skip_bad,
-            repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry, fresh,
-            store_texts, format. Without ``out`` the run lives in a temporary folder.
+        **options: As on the command line: out, map, variant, weights, ask, reason, limit, sample, seed, skip_bad,
+            pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry,
+            fresh, store_texts, format. Without ``out`` the run lives in a temporary folder.
 
     Returns:
         The run, with its verdicts stored.

@@ -39,7 +39,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         of failed requests. violation_rate counts the trials whose reply could be read, and those of them that
         break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
         preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
-        that don't, and agreement, the share of the former among the two.
+        that don't, and agreement, the share of the former among the two. ask has the entry phrase that was given,
+        and the criterion that stands first for it.
 
     Raises:
         UnknownNameError: ``by`` is neither a column of any row nor an item field.
@@ -62,9 +63,16 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     facts = whole.facts()
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
+    facts["ask"] = _asked(rubric, manifest)
     if by is not None:
         facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}
     return facts
+
+
+def _asked(rubric: Rubric, manifest: Mapping[str, Any]) -> dict[str, str | None] | None:
+    """The entry phrase of the run's last command and the criterion that it puts first; None without one."""
+    phrase = manifest["commands"][-1].get("ask") if manifest["commands"] else None
+    return None if phrase is None else {"phrase": phrase, "first": rubric.ask.get(phrase)}
 
 
 def _names(by: str, rubric: Rubric, manifest: Mapping[str, Any]) -> list[str]:
@@ -90,6 +98,7 @@ class _Tally:
         self._repeats = manifest["repeats"]
         self._weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
         self._asked = set(manifest["asked"])
+        self._shown_first = (_asked(rubric, manifest) or {}).get("first")
         self.models: set[str] = set()
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
@@ -205,7 +214,7 @@ class _Tally:
     def facts(self) -> dict[str, Any]:
         """All figures so far, as plain data."""
         criteria = {c.name for c in self._rubric.criteria}
-        fields = {f.name: self._field_facts(f.name) for f in self._rubric.output.fields if f.name in self._preset}
+        fields = {f.name: self._field_facts(f.name) for f in self._shown() if f.name in self._preset}
         facts: dict[str, Any] = {
             "planned": self._planned,
             "scored": self._scored,
@@ -237,6 +246,11 @@ class _Tally:
                 if self._value == "stated":  # expected values join both orders into one side
                     facts["agreement"] = _estimate(self._agreement.estimate())
         return facts
+
+    def _shown(self) -> list[OutputField]:
+        """The fields in the order of the report: the rubric's, but for the criterion that was asked for."""
+        first = self._shown_first
+        return sorted(self._rubric.output.fields, key=lambda f: first is not None and f.criterion != first)
 
     def _field_facts(self, name: str) -> dict[str, Any]:
         if name in self._means:

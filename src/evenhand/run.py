@@ -18,6 +18,7 @@ from evenhand.errors import InputError, ItemError, Problem, RunError
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge
 from evenhand.manifest import new_manifest, require_same, rubric_entry
+from evenhand.pairing import read_pairs
 from evenhand.rubric.model import Rubric
 from evenhand.run_folder import drop_aside, exists, put_back, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
@@ -45,6 +46,8 @@ class RunSpec:
         limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed. Rows of a resumed run
             that are not among them stay as they are.
         skip_bad: Keep going past bad rows and count them.
+        pairs: Make pairs of prompts with any number of responses: "all", or "budget:N"; compare mode only. None reads
+            rows that are pairs.
         repeats: How often each item is judged (at least 1).
         orders: "both", "ab" or "ba"; compare mode only.
         short: Ask for labels and numbers only, no reasons.
@@ -55,6 +58,7 @@ class RunSpec:
         fresh: Throw away what the folder holds and start over.
         store_texts: Keep the texts of items in the store; without them nothing can be rendered or read again later,
             and the judge's own words, which may quote them, are kept all the same.
+        ask: The rubric's entry phrase that started the run; reports show its criterion first.
     """
 
     source: Any
@@ -67,6 +71,7 @@ class RunSpec:
     sample: int | None = None
     seed: int = 0
     skip_bad: bool = False
+    pairs: str | None = None
     repeats: int = 1
     orders: str = "both"
     short: bool = False
@@ -76,6 +81,7 @@ class RunSpec:
     retry: bool = False
     fresh: bool = False
     store_texts: bool = True
+    ask: str | None = None
 
     @property
     def planned_orders(self) -> tuple[Order, ...]:
@@ -88,7 +94,7 @@ class RunSpec:
 
     @property
     def harmless(self) -> dict[str, Any]:
-        """What is only recorded: it says which trials are asked and how fast, not what comes of one."""
+        """What is only recorded: which trials are asked, how fast and for what report; not what comes of one."""
         return {
             "data": self.source if isinstance(self.source, str) else type(self.source).__name__,
             "format": self.format,
@@ -97,10 +103,12 @@ class RunSpec:
             "sample": self.sample,
             "seed": self.seed,
             "skip_bad": self.skip_bad,
+            "pairs": self.pairs,
             "concurrency": self.concurrency,
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,
+            "ask": self.ask,
         }
 
 
@@ -206,15 +214,17 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
 
 def take_in(spec: RunSpec, store: Store) -> None:
     """Read and check the whole input, and keep it in the store, before anything is sent."""
-    rows = read_items(
-        spec.source,
-        spec.rubric.item,
-        mapping=spec.mapping,
-        format=spec.format,
-        limit=spec.limit,
-        sample=spec.sample,
-        seed=spec.seed,
-    )
+    how: dict[str, Any] = {
+        "mapping": spec.mapping,
+        "format": spec.format,
+        "limit": spec.limit,
+        "sample": spec.sample,
+        "seed": spec.seed,
+    }
+    if spec.pairs is None:
+        rows = read_items(spec.source, spec.rubric.item, **how)
+    else:
+        rows = read_pairs(spec.source, spec.rubric.item, spec.pairs, **how)
     changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts)
     if changes:
         lines = "\n".join(f"  {change}" for change in changes)

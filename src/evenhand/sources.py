@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
@@ -39,6 +39,16 @@ class RowSource:
     name: str | None
     table: bool
     rows: Iterator[RawRow]
+
+
+class _Placed(Protocol):
+    """Anything with a position in the input."""
+
+    @property
+    def row(self) -> int: ...
+
+
+_Row = TypeVar("_Row", bound=_Placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +135,23 @@ def read_items(
         InputError: the source can't be read.
         MissingExtraError: Parquet without pyarrow.
     """
-    for name, number in (("limit", limit), ("sample", sample), ("max_bytes", max_bytes)):
-        if number is not None and number < 1:
-            raise InputError(f"{name} must be at least 1, not {number}")
+    require_counts(limit=limit, sample=sample, max_bytes=max_bytes)
     mapping = mapping or {}
     require_mapping(mapping, spec)
     opened = open_source(source, format=format, max_bytes=max_bytes)
     items = _read(opened, spec, mapping, max_bytes, limit)
-    return items if sample is None else _sampled(items, sample, seed)
+    return items if sample is None else sampled(items, sample, seed)
+
+
+def require_counts(**counts: int | None) -> None:
+    """Refuse numbers of rows or bytes under 1.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name, number in counts.items():
+        if number is not None and number < 1:
+            raise InputError(f"{name} must be at least 1, not {number}")
 
 
 def open_source(source: Any, *, format: str | None = None, max_bytes: int = MAX_ROW_BYTES) -> RowSource:
@@ -198,8 +217,7 @@ def _checked(
     max_bytes: int,
     ids: IdBook,
 ) -> Item | BadRow:
-    line = raw.line
-    place, unit = (row + 1, "row") if line is None else (line, "line")
+    place, unit = (row + 1, "row") if raw.line is None else (raw.line, "line")
     problems = [raw.problem] if raw.problem is not None else []
     checked = None
     if not problems:
@@ -209,17 +227,26 @@ def _checked(
         item_id = checked.id or ids.number(content_id(checked.fields), place)
         first = ids.claim(checked.id, place) if checked.id is not None else None
         if first is None:
-            where = f"{file}:{line}" if line is not None else f"{file or ''} row {place}".strip()
-            return Item(item_id, row, checked.fields, checked.extra, where)
+            return Item(item_id, row, checked.fields, checked.extra, where(file, row, raw.line))
         problems = [Problem(None, "", f"the id {item_id!r} was given before, in {unit} {first}")]
-    path = "" if line is not None else f"row {place}"
-    return BadRow(row, line, tuple(replace(p, line=line, path=path) for p in problems), raw.values)
+    return bad_row(row, raw, problems)
 
 
-def _sampled(items: Iterator[Item | BadRow], size: int, seed: int) -> Iterator[Item | BadRow]:
+def where(file: str | None, row: int, line: int | None) -> str:
+    """The place of a row in words, as in "data.jsonl:17"."""
+    return f"{file}:{line}" if line is not None else f"{file or ''} row {row + 1}".strip()
+
+
+def bad_row(row: int, raw: RawRow, problems: Iterable[Problem]) -> BadRow:
+    """A row that can't be judged, its problems told with line or row."""
+    path = "" if raw.line is not None else f"row {row + 1}"
+    return BadRow(row, raw.line, tuple(replace(p, line=raw.line, path=path) for p in problems), raw.values)
+
+
+def sampled(items: Iterator[_Row | BadRow], size: int, seed: int) -> Iterator[_Row | BadRow]:
     """A reservoir: each good row replaces an earlier one with the probability that keeps all equally likely."""
     draw = random.Random(seed)
-    kept: list[Item] = []
+    kept: list[_Row] = []
     good = 0
     for item in items:
         if isinstance(item, BadRow):

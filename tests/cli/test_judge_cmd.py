@@ -95,6 +95,10 @@ def test_json_of_pairs(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--judge", "nowhere"], "unknown backend"),
         (["--judge", "openai"], "names no model"),
         (["--rubric", "nothing.yaml"], "nothing.yaml"),
+        (["--ask", "Which response is better?"], "has no phrases under `ask`"),
+        (["--rubric", "hhh", "--ask", "Which is best?"], "Which response is better?"),
+        (["--pairs", "all"], "mode compare"),
+        (["--pairs", "budget:0"], "all or budget:N"),
     ],
 )
 def test_two_for_what_the_caller_got_wrong(

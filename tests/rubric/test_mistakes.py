@@ -131,6 +131,8 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "mode: score", "mode: score\nlabels: {anser: x}", 3, "$.labels.anser", "did you mean answer?"),
     (TEN_LINES, "mode: score", "mode: score\ntext: {item: x}", 3, "$.text.item", "already is a block"),
     (TEN_LINES, "mode: score", "mode: score\nask: {Is it?: trut}", 3, "$.ask['Is it?']", "did you mean truth?"),
+    (TEN_LINES, "mode: score", "mode: score\nask: {Is it?: truth, is  it !: null}", 3, "$.ask['is  it !']", "is the same as 'Is it?'"),
+    (TEN_LINES, "mode: score", "mode: score\nask: {'?': truth}", 3, "$.ask['?']", "a phrase needs words"),
     (TEN_LINES, "mode: score", "mode: score\naggregate: {per: [kind]}", 3, "$.aggregate.per[0]", "unknown input 'kind'"),
     (TEN_LINES, "mode: score", "mode: score\naggregate: {robustness: {min: 1}}", 3, "$.aggregate.robustness.min", "2 members"),
     (TEN_LINES, "mode: score", "mode: score\nhistory: {turn: x}", 3, "$.history.turn", "neither {user} nor {assistant}"),

@@ -41,6 +41,8 @@ LOW_COVERAGE = 5
     show_default=True,
     help="Presentation orders of a pair.",
 )
+@options.pairs_option
+@click.option("--ask", metavar="PHRASE", help="An entry phrase of the rubric: its criterion is shown first.")
 @click.option("--concurrency", default="auto", show_default=True, metavar="auto|N", help="Trials in flight.")
 @click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S", help="Seconds for one request.")
 @click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server.")
@@ -118,6 +120,7 @@ def _dry_run(spec: RunSpec) -> int:
     type=click.Choice(["schema", "tool", "json", "text", "lines"]),
     help="Output form  [default: the rubric's first]",
 )
+@options.pairs_option
 @click.option("--order", type=click.Choice(["ab", "ba"]), default="ab", help="Presentation order of a pair.")
 @click.option("--no-reason", is_flag=True, help="The short form.")
 def render_command(data: str, form: Form | None, order: str, **given: Any) -> int:
@@ -136,7 +139,7 @@ def render_command(data: str, form: Form | None, order: str, **given: Any) -> in
 def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunSpec:
     from evenhand.api import make_spec
 
-    passed = ("limit", "sample", "seed", "skip_bad", "format", "repeats", "orders", "retry", "fresh")
+    passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("timeout", "base_url", "temperature", "max_tokens")
     return make_spec(
         data,

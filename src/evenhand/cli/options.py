@@ -62,7 +62,9 @@ def data_options(command: F) -> F:
     """Which rows of the input are read, and how."""
     for option in (
         click.option("--skip-bad", is_flag=True, help="Leave bad rows out and count them, instead of stopping."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of --sample."),
+        click.option(
+            "--seed", type=int, default=0, show_default=True, help="Seed of --sample and of --pairs budget:N."
+        ),
         click.option("--sample", type=click.IntRange(1), metavar="N", help="A random sample of N rows."),
         click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N rows."),
         click.option("--format", metavar="NAME", help="Input format, where the file name doesn't tell."),
@@ -83,4 +85,7 @@ def value_option(command: F) -> F:
     )(command)
 
 
+pairs_option = click.option(
+    "--pairs", metavar="all|budget:N", help="Make pairs: prompts may have any number of responses."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,4 +1,4 @@
-"""``evenhand show``, ``export`` and ``rescore``: commands about a stored run."""
+"""``evenhand show``, ``rank``, ``export`` and ``rescore``: commands about a stored run."""
 
 from __future__ import annotations
 
@@ -55,6 +55,29 @@ def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
         return
     for line in item_lines(told):
         click.echo(line)
+
+
+@click.command()
+@click.argument("run")
+@options.value_option
+@options.json_option
+def rank(run: str, value: str, as_json: bool) -> int:
+    """How often each system's responses are preferred, over the pairs of a run.
+
+    Example: evenhand rank runs/pairs
+    """
+    from evenhand.api import Run
+
+    facts = Run(run).ranking(value=value)  # type: ignore[arg-type]
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return 0
+    from rich.console import Console
+
+    from evenhand.report.standings import print_ranking
+
+    print_ranking(facts, Console(highlight=False, emoji=False))
+    return 0
 
 
 @click.command()

@@ -75,6 +75,9 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
         f"[bold]{escape(rubric['name'])}[/] v{rubric['version']} judged by [bold]{escape(judge['spec'])}[/]", end=""
     )
     console.print(f"{escape(model)} - {judge['status']}")
+    if facts["ask"]:
+        first = f" - {facts['ask']['first']} first" if facts["ask"]["first"] else ""
+        console.print(f"asked: {escape(facts['ask']['phrase'])}{escape(first)}")
     console.print(_coverage_line(facts))
     if facts["planned"] and not facts["scored"]:
         console.print("[bold]nothing was scored: this run says nothing about its items[/]")

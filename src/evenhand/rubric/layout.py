@@ -1,4 +1,4 @@
-"""The prompt of a rubric: named texts, blocks in order, entry phrases; and how verdicts are summed up."""
+"""The prompt of a rubric: named texts and blocks in order; and how verdicts are summed up."""
 
 from __future__ import annotations
 
@@ -73,15 +73,6 @@ def _check_shown(context: Context, item: ItemSpec, messages: list[Message]) -> N
     missing = [] if "item" in blocks else [name for name in item.responses if name not in blocks]
     if missing:
         context.problems.add(node, f"no user message shows {', '.join(missing)}", "add the block item")
-
-
-def read_ask(context: Context, criteria: tuple[Criterion, ...]) -> dict[str, str | None]:
-    """Entry phrase -> criterion shown first."""
-    names = [criterion.name for criterion in criteria]
-    for _, node in context.root.items("ask"):
-        if node.value is not None and node.value not in names:
-            context.problems.unknown(node, "criterion", node.value, names)
-    return {phrase: node.value for phrase, node in context.root.items("ask")}
 
 
 def read_aggregate(context: Context, item: ItemSpec, criteria: tuple[Criterion, ...]) -> Aggregate:

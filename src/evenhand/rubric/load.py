@@ -8,11 +8,12 @@ from pathlib import Path
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, Problem, RubricError, UnknownNameError
+from evenhand.rubric.asking import read_ask
 from evenhand.rubric.criteria import read_criteria, read_scales
 from evenhand.rubric.fields import check_given, read_output
 from evenhand.rubric.format import RUBRIC
 from evenhand.rubric.items import read_history, read_item, read_types
-from evenhand.rubric.layout import read_aggregate, read_ask, read_preference, read_prompt, read_texts
+from evenhand.rubric.layout import read_aggregate, read_preference, read_prompt, read_texts
 from evenhand.rubric.logic import TYPE_NAMES, CheckExpression, LogicReader
 from evenhand.rubric.marks import check_requirements
 from evenhand.rubric.model import Rubric

@@ -299,7 +299,7 @@ class Rubric:
         prompt: Messages; static blocks first, the item last.
         texts: Named texts for blocks (always has "intro").
         general: Numbered general instructions, the block "general".
-        ask: Entry phrase -> criterion shown first, or None.
+        ask: Entry phrase -> criterion that reports show first, or None; the prompt is the same for all.
         aggregate: How verdicts are summed up.
         options: Declared switches; ``chosen`` holds their values in this rubric.
         preference: compare mode: the output field that holds the preferred side.

@@ -45,6 +45,7 @@ def summary(rubric: Rubric) -> dict[str, Any]:
         "presets": len(rubric.presets),
         "derived": list(rubric.let),
         "rules": [{"id": rule.id, "severity": rule.severity} for rule in rubric.rules],
+        "ask": dict(rubric.ask),
         "options": [
             {
                 "name": option.name,

@@ -1,0 +1,191 @@
+"""Win rates against counts by hand; what is undecided is counted and part of no rate."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from evenhand.api import Run, make_spec
+from evenhand.cli.main import run as cli
+from evenhand.errors import InputError
+from evenhand.estimate import estimate
+from evenhand.report.standings import print_ranking
+from evenhand.stats.means import ClusteredMean
+from rubric_texts import PAIR, changed, rubric
+from runs import SCORE, run_it, statuses, summary, write_jsonl
+
+#: One blank response loses to one that isn't; both blank are a tie, without a call.
+PAIRS = rubric(
+    changed(
+        PAIR, "each: slot, when: blank(response_x),", "each: slot, when: blank(response_x) and not blank(response_y),"
+    )
+)
+COUNTS = ("n", "wins", "ties", "losses", "flips", "missing")
+
+
+def _prompts(*responses: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"id": f"q{n}", "prompt": f"p{n}", "responses": dict(r)} for n, r in enumerate(responses)]
+
+
+def _standings(out: Path, **options: Any) -> dict[str, tuple[Any, ...]]:
+    found = Run(out).ranking(**options)
+    return {s["system"]: (s["win_rate"], *(s[name] for name in COUNTS)) for s in found["systems"]}
+
+
+def _judge(folder: Path, *prefers: tuple[str, str]) -> str:
+    """A judge that finds (text of the prompt, reply's side) and else says that they tie."""
+    lines: list[dict[str, Any]] = [
+        {"contains": text, "reply": {"rank_a": 4, "rank_b": 4, "safe": "tie", "overall": side}}
+        for text, side in prefers
+    ]
+    lines.append({"contains": None, "reply": {"rank_a": 4, "rank_b": 4, "safe": "tie", "overall": "tie"}})
+    return f"fake:{write_jsonl(folder / 'judge.jsonl', lines)}"
+
+
+def test_rates_of_three_systems(tmp_path: Path) -> None:
+    """Blank responses lose by preset, equals tie by the judge: wins, ties and losses add up, ties are half a win."""
+    prompts = _prompts(
+        {"x": "good", "y": "fair", "z": ""},
+        {"x": "good", "y": "", "z": ""},
+        {"x": "good", "y": "fair", "z": "poor"},
+    )
+    out = tmp_path / "run"
+    run_it(prompts, PAIRS, _judge(tmp_path), out, pairs="all")
+    # by prompt: x-y tie, x-z win, y-z win | x-y win, x-z win, y-z tie (set in code) | three ties
+    assert _standings(out) == {
+        "x": (4.5 / 6, 6, 3, 3, 0, 0, 0),
+        "y": (3.0 / 6, 6, 1, 4, 1, 0, 0),
+        "z": (1.5 / 6, 6, 0, 3, 3, 0, 0),
+    }
+    told = Run(out).ranking()
+    assert [s["system"] for s in told["systems"]] == ["x", "y", "z"]
+    assert (told["comparisons"], told["flips"], told["missing"], told["bad_rows"]) == (9, 0, 0, 0)
+    assert sum(s["win_rate"] * s["n"] for s in told["systems"]) == told["comparisons"]
+
+
+def test_intervals_count_prompts(tmp_path: Path) -> None:
+    """A system's comparisons on one prompt are one cluster, repeats included."""
+    prompts = _prompts({"x": "good", "y": "", "z": ""}, {"x": "good", "y": "fair", "z": ""}, {"x": "good", "y": "fair"})
+    out = tmp_path / "run"
+    run_it(prompts, PAIRS, _judge(tmp_path), out, pairs="all", repeats=2)
+    by_hand = ClusteredMean(low=0, high=1)
+    for cluster in ([1, 1, 1, 1], [0.5, 0.5, 1, 1], [0.5, 0.5]):
+        by_hand.add(cluster)
+    best = Run(out).ranking()["systems"][0]
+    assert (best["win_rate"], best["ci"], best["n"], best["prompts"]) == (
+        by_hand.estimate().value,
+        list(by_hand.estimate().ci or ()),
+        10,
+        3,
+    )
+    assert "fewer than 50" in best["note"]
+
+
+def test_flips_and_missing_are_part_of_no_rate(tmp_path: Path) -> None:
+    """A place-bound judge decides nothing; refusals and trials not asked are missing, for both systems."""
+    prompts = _prompts({"x": "good", "y": "fair"})
+    run_it(prompts, PAIRS, "fake:first", tmp_path / "first", pairs="all")
+    assert _standings(tmp_path / "first") == dict.fromkeys("xy", (None, 0, 0, 0, 0, 1, 0))
+    run_it(prompts, PAIRS, "fake:refuse", tmp_path / "refuse", pairs="all")
+    assert _standings(tmp_path / "refuse") == dict.fromkeys("xy", (None, 0, 0, 0, 0, 0, 1))
+    text = io.StringIO()
+    print_ranking(Run(tmp_path / "first").ranking(), Console(file=text, width=100, highlight=False))
+    assert "0 of 1 comparison decided; changed with the order 1; missing 0" in text.getvalue()
+    assert [line.split() for line in text.getvalue().splitlines()[3:]] == [
+        [s, "-", "0", "0", "0", "0", "1", "0"] for s in "xy"
+    ]
+
+
+def test_pairs_made_elsewhere_are_ranked_by_their_columns(tmp_path: Path) -> None:
+    """Rows with system_a and system_b need no --pairs; rows with the same prompt are one cluster."""
+    said = {"x": "ok", "y": "ok", "z": ""}
+    rows = [
+        {"prompt": f"p{n}", "response_a": said[a], "response_b": said[b], "system_a": a, "system_b": b}
+        for n in range(2)
+        for a, b in ("xy", "yz", "zx")
+    ]
+    run_it(rows, PAIRS, _judge(tmp_path), tmp_path / "run")
+    told = {s["system"]: s for s in Run(tmp_path / "run").ranking()["systems"]}
+    assert {name: (s["win_rate"], s["n"], s["prompts"]) for name, s in told.items()} == {
+        "x": (0.75, 4, 2),
+        "y": (0.75, 4, 2),
+        "z": (0.0, 4, 2),
+    }
+
+
+def test_systems_are_known_without_stored_texts(tmp_path: Path) -> None:
+    """The id of a pair tells its systems, so that a run that keeps no texts can be ranked."""
+    prompts = _prompts({"a~b": "good", "50%": ""}, {"a~b": "good", "50%": "fair"})
+    run_it(prompts, PAIRS, _judge(tmp_path), tmp_path / "run", pairs="all", store_texts=False)
+    assert _standings(tmp_path / "run") == {"a~b": (0.75, 2, 1, 1, 0, 0, 0), "50%": (0.25, 2, 0, 1, 1, 0, 0)}
+
+
+def test_what_can_t_be_ranked_is_an_input_error(tmp_path: Path) -> None:
+    """Scores, and pairs that name no systems, are refused with what is needed."""
+    run_it([{"question": "q", "answer": "a"}], rubric(SCORE), "fake", tmp_path / "score")
+    with pytest.raises(InputError, match="rank takes runs of pairs"):
+        Run(tmp_path / "score").ranking()
+    run_it([{"prompt": "p", "response_a": "x", "response_b": "y"}], PAIRS, "fake", tmp_path / "pairs")
+    with pytest.raises(InputError, match="system_a and system_b"):
+        Run(tmp_path / "pairs").ranking()
+
+
+def test_a_run_of_pairs_resumes_and_grows(tmp_path: Path) -> None:
+    """The same command sends nothing; a greater budget, more systems and more prompts only send what is new."""
+    prompts = _prompts({"x": "good", "y": "fair", "z": "poor"}, {"x": "good", "y": "fair", "z": "poor"})
+    out = tmp_path / "run"
+    judge = _judge(tmp_path)
+    assert run_it(prompts, PAIRS, judge, out, pairs="budget:3").asked == 6
+    assert run_it(prompts, PAIRS, judge, out, pairs="budget:3").asked == 0
+    assert run_it(prompts, PAIRS, judge, out, pairs="budget:5").asked == 4
+    assert run_it(prompts, PAIRS, judge, out, pairs="all").asked == 2
+    more = [{**p, "responses": {"w": "new", **p["responses"]}} for p in prompts]
+    assert run_it(more, PAIRS, judge, out, pairs="all").asked == 2 * 3 * 2
+    assert run_it([*more, *_prompts({}, {}, {"x": "good", "y": "fair"})[2:]], PAIRS, judge, out, pairs="all").asked == 2
+    assert len(statuses(out)) == 2 * (6 + 6 + 1)
+
+
+def test_a_dry_run_counts_the_calls_of_pairs(tmp_path: Path) -> None:
+    """Trials are pairs times orders; pairs that are set in code cost no call."""
+    prompts = _prompts({"x": "good", "y": "fair", "z": "poor"}, {"x": "good", "y": "", "z": ""})
+    told = estimate(make_spec(prompts, PAIRS, "fake", pairs="all", reason=False))
+    assert (told["rows"], told["trials"], told["calls"]) == (6, 12, 10)
+    told = estimate(make_spec(prompts, PAIRS, "fake", pairs="budget:4", orders="ab", reason=False))
+    assert (told["rows"], told["trials"]) == (4, 4)
+
+
+def test_from_file_to_ranking_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """judge --pairs, then rank, as a table and as JSON; a wrong --pairs ends with 2 before anything is sent."""
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(Path("d.jsonl"), _prompts({"gpt": "good", "llama": ""}, {"gpt": "good", "llama": "fair"}))
+    Path("pair.yaml").write_text(PAIRS.source, encoding="utf-8")
+    _judge(tmp_path)
+    args = ["judge", "d.jsonl", "--rubric", "pair.yaml", "--judge", "fake:judge.jsonl"]
+    assert cli([*args, "--out", "run", "--pairs", "all"]) == 0
+    capsys.readouterr()
+    assert cli(["rank", "run"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1][:5] == ["2", "of", "2", "comparisons", "decided;"]
+    assert lines[3][:2] == ["gpt", "75.0%"]
+    assert lines[3][-6:] == ["2", "1", "1", "0", "0", "0"]
+    assert cli(["rank", "run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["systems"][1]["system"] == "llama"
+    assert cli([*args, "--out", "no", "--pairs", "some"]) == 2
+    assert "all or budget:N" in capsys.readouterr().err
+    assert not Path("no").exists()
+
+
+def test_figures_break_down_by_system(tmp_path: Path) -> None:
+    """The systems of a pair are columns of the run, though the judge never sees them."""
+    run_it(_prompts({"x": "good", "y": "fair"}), PAIRS, _judge(tmp_path), tmp_path / "run", pairs="all")
+    assert set(summary(tmp_path / "run", by="system_a")["by"]) <= {"x", "y"}
+    (row,) = Run(tmp_path / "run").rows()
+    assert (row["prompt_id"], {row["system_a"], row["system_b"]}) == ("q0", {"x", "y"})
