@@ -189,3 +189,17 @@ def test_figures_break_down_by_system(tmp_path: Path) -> None:
     assert set(summary(tmp_path / "run", by="system_a")["by"]) <= {"x", "y"}
     (row,) = Run(tmp_path / "run").rows()
     assert (row["prompt_id"], {row["system_a"], row["system_b"]}) == ("q0", {"x", "y"})
+
+
+def test_the_figures_of_a_run_count_prompts_too(tmp_path: Path) -> None:
+    """Pairs of one prompt are one cluster of a mean's interval, as many pairs as there may be."""
+    responses = {"w": "good", "x": "fair", "y": "poor", "z": "bad"}
+    prompts = _prompts(responses, {"x": "good", "y": "fair"}, responses)
+    prefers = [("p1", "A"), ("p2", "A"), ("p0", "tie")]
+    run_it(prompts, PAIRS, _judge(tmp_path, *prefers), tmp_path / "run", pairs="all")
+    by_hand = ClusteredMean(low=0, high=1)
+    for cluster in ([1.0] * 6, [0.0], [0.0] * 6):
+        by_hand.add(cluster)
+    agreement = summary(tmp_path / "run")["agreement"]
+    assert (agreement["n"], agreement["items"]) == (13, 3)
+    assert (agreement["mean"], agreement["ci"]) == (by_hand.estimate().value, list(by_hand.estimate().ci or ()))

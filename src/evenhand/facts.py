@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evenhand.errors import UnknownNameError
+from evenhand.pairing import split_pair_id
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
@@ -35,7 +36,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         the command-line page describes. planned and scored count items times repeats (both orders of a pair
         together, scored only when both are); coverage is scored rows over input rows, None without rows. The
         ``n`` of a field and of the composite counts verdicts that have a value: both orders of a pair count
-        one each, while ``items`` counts the independent units behind them. errors has one text for each class
+        one each, while ``items`` counts the independent units behind them (the prompts, for pairs that were made of
+        prompts with several responses). errors has one text for each class
         of failed requests. violation_rate counts the trials whose reply could be read, and those of them that
         break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
         preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
@@ -88,6 +90,27 @@ def _label(value: Any) -> str:
     return "(none)" if value is None else str(value)
 
 
+class _Clusters:
+    """A mean of clusters that come in pieces, the pieces of one cluster after each other."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self._mean = ClusteredMean(low=low, high=high)
+        self._cluster = ""
+        self._held: list[float] = []
+
+    def add(self, cluster: str, values: list[float]) -> None:
+        """Take a piece of a cluster."""
+        if cluster != self._cluster:
+            self._mean.add(self._held)
+            self._cluster, self._held = cluster, []
+        self._held += values
+
+    def estimate(self) -> Estimate:
+        """The mean; to be asked for once, at the end."""
+        self._mean.add(self._held)
+        return self._mean.estimate()
+
+
 class _Tally:
     """Counts and means of some rows, fed row by row."""
 
@@ -109,12 +132,14 @@ class _Tally:
         self._violations: Counter[str] = Counter()
         self._not_checked: Counter[str] = Counter()
         self._preference: Counter[str] = Counter()
-        self._means: dict[str, ClusteredMean] = {}
+        self._means: dict[str, _Clusters] = {}
+        self._of_prompts = any(command.get("pairs") for command in manifest["commands"])
+        self._cluster = ""
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
         self._composite = _bounded_mean(rubric)
-        self._agreement = ClusteredMean(low=0.0, high=1.0)
+        self._agreement = _Clusters(0.0, 1.0)
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
 
@@ -126,6 +151,8 @@ class _Tally:
             self._bad += 1
             self._failures["bad_row"] += self._repeats
             return
+        pair = split_pair_id(row.item.id) if self._of_prompts else None
+        self._cluster = row.item.id if pair is None else pair[0]
         units = list(self._units(row.item.id, verdicts))
         for unit in units:
             self._add_unit(unit)
@@ -148,12 +175,12 @@ class _Tally:
         self._failures["not_asked" if worst is None else worst.failure or worst.status.value] += 1
 
     def _add_preferences(self, units: list[list[Verdict | None]]) -> None:
-        """The sides of one item; its repeats are one cluster of the agreement between orders."""
+        """The sides of one item, and whether both orders name the same."""
         sides = [preferred(unit, self._rubric, self._value) for unit in units]
         told = [side for side in sides if side is not None]
         self._flips += told.count(CHANGED)
         self._preference.update(side for side in told if side != CHANGED)
-        self._agreement.add([float(side != CHANGED) for side in told])
+        self._agreement.add(self._cluster, [float(side != CHANGED) for side in told])
 
     def _add_verdict(self, verdict: Verdict) -> None:
         self._in_code += verdict.calls == 0 and verdict.status is Status.SCORED
@@ -185,7 +212,7 @@ class _Tally:
         self._first.update([] if before is None else [bool(before)])
 
     def _add_values(self, units: list[list[Verdict | None]]) -> None:
-        """Values of one item: its repeats and orders are one cluster."""
+        """Values of one item: its repeats and orders are of one cluster, and so are the pairs of one prompt."""
         verdicts = [v for unit in units for v in unit if v is not None]
         for field in self._rubric.output.fields:
             if field.scale is None or field.name not in self._asked:
@@ -194,7 +221,7 @@ class _Tally:
             self._add_field(field, outcomes)
         if self._weights:
             totals = [_composite(v, self._weights, self._value) for v in verdicts]
-            self._composite.add([t for t in totals if t is not None])
+            self._composite.add(self._cluster, [t for t in totals if t is not None])
 
     def _add_field(self, field: OutputField, outcomes: list[FieldOutcome]) -> None:
         assert field.scale is not None
@@ -203,10 +230,8 @@ class _Tally:
         self._preset[field.name] += sum(o.preset for o in outcomes)
         values = [pick(o, self._value) for o in outcomes]
         if field.scale.numeric:
-            mean = self._means.setdefault(
-                field.name, ClusteredMean(low=float(field.scale.bottom), high=float(field.scale.top))
-            )
-            mean.add([float(v) for v in values if isinstance(v, int | float)])
+            mean = self._means.setdefault(field.name, _Clusters(float(field.scale.bottom), float(field.scale.top)))
+            mean.add(self._cluster, [float(v) for v in values if isinstance(v, int | float)])
         else:
             counts = self._counts.setdefault(field.name, Counter())
             counts.update(str(v) for v in values if v is not None)
@@ -267,11 +292,11 @@ class _Tally:
         return [str(v) for v in field.scale.values or ()] if field and field.scale else []
 
 
-def _bounded_mean(rubric: Rubric) -> ClusteredMean:
+def _bounded_mean(rubric: Rubric) -> _Clusters:
     """The composite's mean; it can't leave the weighted ends of its criteria's scales."""
     weighted = [(c.weight, c.scale) for c in rubric.criteria if c.weight is not None and c.scale.numeric]
     low = sum(weight * float(scale.bottom) for weight, scale in weighted)
-    return ClusteredMean(low=low, high=sum(weight * float(scale.top) for weight, scale in weighted))
+    return _Clusters(low, sum(weight * float(scale.top) for weight, scale in weighted))
 
 
 def pick(outcome: FieldOutcome, value: ValueKind) -> Any:
