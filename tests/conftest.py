@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from evenhand.testing.server import FakeServer
 
@@ -28,6 +29,9 @@ def _loopback_only(event: str, args: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_loopback_only)
+
+settings.register_profile("evenhand", deadline=None)  # a busy machine is no defect
+settings.load_profile("evenhand")
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_nullable_text(script: dict[str, str], value: str | None) -> None:
 def test_no_legal_token_still_gives_a_legal_value() -> None:
     """When nothing legal is likely, the grammar forces the model's best value, without a distribution."""
     model = Scripted({'"label": "': "?"})
-    model.go_on = lambda answer, grammar, limit: Completion('good"', (), (), True, 0)  # type: ignore[method-assign]
+    model.go_on = lambda answer, grammar, limit: Completion('good"', (), (), True)  # type: ignore[method-assign]
     answer = write((LABEL,), model)
     assert json.loads(answer.text) == {"label": "good"}
     assert answer.distributions == {}
