@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evenhand.errors import RubricError
-from evenhand.expressions import MAX_LENGTH, UNDECIDED, Missing, check_expression, compile_expression
+from evenhand.expressions import MAX_LENGTH, UNDECIDED, Environment, Missing, check_expression, compile_expression
 from evenhand.functions import FUNCTIONS, blank, cjk, kind, missing_quotes, words
 
 ENV: dict[str, Any] = {
@@ -30,7 +30,7 @@ ENV: dict[str, Any] = {
 
 
 def evaluate(text: str, env: Mapping[str, Any] = ENV) -> Any:
-    return compile_expression(text).evaluate(env)
+    return compile_expression(text).run(Environment({k: v for k, v in env.items() if v is not None}))
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_any_text_gives_messages_never_an_exception(text: str) -> None:
     assert all(isinstance(mistake, str) and mistake for mistake in mistakes)
     if not mistakes:
         try:
-            compile_expression(text, ENV).evaluate(ENV)
+            evaluate(text)
         except (Missing, *UNDECIDED) as error:
             assert str(error)
 

@@ -103,7 +103,7 @@ def test_derived_values_build_on_each_other_and_pass_on_what_is_missing() -> Non
     assert [v.rule for v in whole.violations] == ["double", "side"]
     part = check(rubric, {"rank_a": 5})
     assert part.derived == {"side": "A"}
-    assert part.reasons == {"double": "double is missing"}
+    assert part.reasons == {"double": "rank_b is missing"}
     assert check(rubric, {"rank_a": 1, "rank_b": 0}).reasons == {"side": "side is missing"}
 
 

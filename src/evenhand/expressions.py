@@ -1,9 +1,10 @@
-"""The language of rule conditions: a small subset of Python expressions, compiled once to closures.
+"""The language of rule conditions: a small subset of Python expressions, compiled once.
 
 Allowed: names, numbers, texts, true and false, comparisons (also chained), ``and`` / ``or`` / ``not``, ``+ - * / // %``
 and unary minus on numbers, ``in`` / ``not in``, ``a if c else b`` and the functions of `evenhand.functions`. A list of
 literals may stand on the right of ``in``. Nothing else parses: no attributes, subscripts, powers or loops, so an
-expression from a stranger's rubric can't reach anything but the values it names.
+expression from a stranger's rubric can't reach anything but the values it names. What is compiled is not the parsed
+tree but a new one, built of the allowed parts alone: names are looked up in the environment, arithmetic is checked.
 
 Missing values. A name that is absent or None makes the whole expression missing (`Missing`), with these exceptions:
 
@@ -34,7 +35,11 @@ MAX_DEPTH = 40
 #: Largest whole number that may be written out.
 MAX_INT = 10**15
 
-Run = Callable[[Mapping[str, Any]], Any]
+#: What `Missing` names where the literal None stands for a missing value.
+UNNAMED = "a value"
+
+#: A compiled expression: `Environment` -> value.
+Run = Callable[["Environment"], Any]
 
 #: What evaluation may raise besides `Missing`: values of the wrong type, division by zero, numbers out of range.
 UNDECIDED = (TypeError, ArithmeticError, RecursionError)
@@ -44,6 +49,15 @@ class Missing(Exception):
     """A value the expression needs is not there; the one argument is its name."""
 
 
+class Environment(dict[str, Any]):
+    """Name -> value, of the names that have one: a value is never None. Asking for another name raises `Missing`."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> Any:
+        raise Missing(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A compiled expression.
@@ -51,25 +65,17 @@ class Expression:
     Attributes:
         text: The source.
         names: The names it uses, in order of first use.
-        evaluate: Environment (name -> value) -> value. Raises `Missing` when a needed name is absent or None, and one
-            of `UNDECIDED` when the values don't fit the operators.
+        run: `Environment` -> value. Raises `Missing` when a needed name is absent, and one of `UNDECIDED` when the
+            values don't fit the operators.
+        first: The name that is looked up first, whatever the values; None where there is none, or it may be missing.
     """
 
     text: str
     names: tuple[str, ...]
-    evaluate: Run
+    run: Run
+    first: str | None
 
 
-_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -115,11 +121,11 @@ def compile_expression(text: str, names: Collection[str] | None = None) -> Expre
     compiler = _Compiler(text, names)
     if compiler.problems:
         raise RubricError([Problem(None, "", message) for message in compiler.problems])
-    return Expression(text, tuple(compiler.used), compiler.run)
+    return Expression(text, tuple(compiler.used), _function(compiler.body), _first(compiler.body))
 
 
 class _Compiler:
-    """One pass over one syntax tree: builds the closure, notes the names used and every mistake."""
+    """One pass over one syntax tree: builds the tree to compile, notes the names used and every mistake."""
 
     def __init__(self, text: str, names: Collection[str] | None) -> None:
         self.problems: list[str] = []
@@ -129,7 +135,7 @@ class _Compiler:
         self._source = flat.strip()
         self._indent = len(flat) - len(flat.lstrip())
         tree = self._parse("#" in text and "\n" in text)
-        self.run: Run = self._build(tree, 0) if tree is not None else _nothing
+        self.body: ast.expr = self._build(tree, 0) if tree is not None else _NOTHING
 
     def _parse(self, comment: bool) -> ast.expr | None:
         if not self._source:
@@ -152,13 +158,13 @@ class _Compiler:
                 self.problems.append(f"not a valid expression: {error or 'nested too deep'}")
         return None
 
-    def _refuse(self, node: ast.AST, message: str) -> Run:
+    def _refuse(self, node: ast.AST, message: str) -> ast.expr:
         # col_offset counts UTF-8 bytes; people count characters
         before = self._source.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
         self.problems.append(f"column {self._indent + len(before) + 1}: {message}")
-        return _nothing
+        return _NOTHING
 
-    def _build(self, node: ast.expr, depth: int) -> Run:
+    def _build(self, node: ast.expr, depth: int) -> ast.expr:
         if depth > MAX_DEPTH:
             return self._refuse(node, f"nested deeper than {MAX_DEPTH}; split it with `let`")
         match node:
@@ -167,27 +173,27 @@ class _Compiler:
             case ast.Constant():
                 return self._constant(node)
             case ast.BoolOp():
-                parts = [self._build(value, depth + 1) for value in node.values]
-                return _all_of(parts) if isinstance(node.op, ast.And) else _any_of(parts)
+                return ast.BoolOp(node.op, [self._build(value, depth + 1) for value in node.values])
             case ast.UnaryOp(op=ast.Not()):
-                return _negation(self._build(node.operand, depth + 1))
+                return ast.UnaryOp(node.op, self._build(node.operand, depth + 1))
             case ast.UnaryOp(op=ast.USub()):
-                return _arithmetic(operator.sub, _always(0), self._number(node.operand, depth + 1))
+                return _call("Sub", ast.Constant(0), self._number(node.operand, depth + 1))
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
                 left, right = self._number(node.left, depth + 1), self._number(node.right, depth + 1)
-                return _arithmetic(_ARITHMETIC[type(node.op)], left, right)
+                return _call(type(node.op).__name__, left, right)
             case ast.Compare():
                 return self._compare(node, depth)
             case ast.IfExp():
                 test = self._build(node.test, depth + 1)
-                return _choice(test, self._branch(node.body, depth + 1), self._branch(node.orelse, depth + 1))
+                body, other = (self._branch(branch, depth + 1, node.test) for branch in (node.body, node.orelse))
+                return ast.IfExp(test, body, other)
             case ast.Call():
                 return self._call(node, depth)
             case ast.BinOp() | ast.UnaryOp():
                 return self._refuse(node, "only + - * / // % and unary minus are allowed between numbers")
         return self._refuse(node, _REFUSED.get(type(node), f"{type(node).__name__} is not allowed"))
 
-    def _name(self, node: ast.Name) -> Run:
+    def _name(self, node: ast.Name) -> ast.expr:
         self._use(node)
         return _lookup(node.id)
 
@@ -201,7 +207,7 @@ class _Compiler:
                 self.problems[-1] += f"; the function is called as {node.id}(...)"
         self.used[node.id] = None
 
-    def _constant(self, node: ast.Constant) -> Run:
+    def _constant(self, node: ast.Constant) -> ast.expr:
         value = node.value
         if value is None:
             return self._refuse(node, "None may only be a branch of `a if c else b`; to ask for a value write given(x)")
@@ -211,37 +217,37 @@ class _Compiler:
             return self._refuse(node, f"a number above {MAX_INT:.0e} is not allowed")
         if isinstance(value, float) and not isfinite(value):
             return self._refuse(node, "a number this large is not allowed")
-        return _always(value)
+        return ast.Constant(value)
 
-    def _branch(self, node: ast.expr, depth: int) -> Run:
-        if isinstance(node, ast.Constant) and node.value is None:
-            return _nothing
-        return self._build(node, depth)
+    def _branch(self, node: ast.expr, depth: int, test: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.Constant) or node.value is not None:
+            return self._build(node, depth)
+        match test:  # what is missing has a name where the test asked for one
+            case ast.Call(func=ast.Name(id="given"), args=[ast.Name(id=name)]):
+                return _lookup(name)
+        return _NOTHING
 
-    def _number(self, node: ast.expr, depth: int) -> Run:
+    def _number(self, node: ast.expr, depth: int) -> ast.expr:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._refuse(node, "a text can't be calculated with")
         return self._build(node, depth)
 
-    def _compare(self, node: ast.Compare, depth: int) -> Run:
+    def _compare(self, node: ast.Compare, depth: int) -> ast.expr:
         if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return self._refuse(node, "`is` is not allowed; compare with ==, or ask given(x)")
         sides = [node.left, *node.comparators]
         membership = [False, *(isinstance(op, ast.In | ast.NotIn) for op in node.ops)]
-        runs = [self._side(side, depth + 1, member) for side, member in zip(sides, membership, strict=True)]
-        tests = [(_COMPARE[type(op)], right) for op, right in zip(node.ops, runs[1:], strict=True)]
-        if len(tests) == 1:
-            return _comparison(*tests[0], runs[0])
-        return _chain(runs[0], tests)
+        left, *right = [self._side(side, depth + 1, member) for side, member in zip(sides, membership, strict=True)]
+        return ast.Compare(left, node.ops, right)
 
-    def _side(self, node: ast.expr, depth: int, member: bool) -> Run:
+    def _side(self, node: ast.expr, depth: int, member: bool) -> ast.expr:
         if isinstance(node, ast.Constant):
             if node.value is None:
                 return self._refuse(node, _GIVEN_HINT)
             if member:
                 return self._refuse(node, "write the right side of `in` as a list, as in x in ['a', 'b']")
         if member and isinstance(node, ast.List | ast.Tuple | ast.Set):
-            return _always(tuple(self._element(element) for element in node.elts))
+            return ast.Tuple([ast.Constant(self._element(element)) for element in node.elts], ast.Load())
         return self._build(node, depth)
 
     def _element(self, node: ast.expr) -> Any:
@@ -250,13 +256,11 @@ class _Compiler:
         if not isinstance(inner, ast.Constant) or (sign and isinstance(inner.value, str)):
             self._refuse(node, "a list may only hold texts and numbers")
             return None
-        before = len(self.problems)
-        run = self._constant(inner)
-        if len(self.problems) > before:
-            return None
-        return -run({}) if sign else run({})
+        literal = self._constant(inner)
+        value = literal.value if isinstance(literal, ast.Constant) else None
+        return -value if sign and isinstance(value, int | float) else value
 
-    def _call(self, node: ast.Call, depth: int) -> Run:
+    def _call(self, node: ast.Call, depth: int) -> ast.expr:
         if not isinstance(node.func, ast.Name):
             return self._refuse(node, "only the listed functions can be called")
         name = node.func.id
@@ -270,12 +274,12 @@ class _Compiler:
             wanted = function.least if function.most is not None else f"at least {function.least}"
             return self._refuse(node, f"{name}() takes {wanted} argument{'' if wanted == 1 else 's'}, not {given}")
         if not function.bare:
-            return _application(function.run, [self._build(argument, depth + 1) for argument in node.args])
+            return _call(name, *(self._build(argument, depth + 1) for argument in node.args))
         argument = node.args[0]
         if not isinstance(argument, ast.Name):
             return self._refuse(argument, f"{name}() takes a name")
         self._use(argument)
-        return _bare(function.run, argument.id)
+        return _call(name, _call("_get", _ENV, ast.Constant(argument.id)))
 
 
 def _unknown(kind: str, name: str, known: Collection[str], *, listed: bool = False) -> str:
@@ -293,79 +297,36 @@ def _style_hint(source: str) -> str:
     return " (to compare write ==)" if re.search(r"(?<![=!<>])=(?!=)", source) else ""
 
 
-def _always(value: Any) -> Run:
-    return lambda _env: value
+_ENV = ast.Name("env", ast.Load())
 
 
-def _nothing(_env: Mapping[str, Any]) -> Any:
-    raise Missing("a value")
+def _lookup(name: str) -> ast.expr:
+    return ast.Subscript(_ENV, ast.Constant(name), ast.Load())
 
 
-def _lookup(name: str) -> Run:
-    def run(env: Mapping[str, Any]) -> Any:
-        value = env.get(name)
-        if value is None:
-            raise Missing(name)
-        return value
-
-    return run
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def _bare(function: Callable[[Any], Any], name: str) -> Run:
-    return lambda env: function(env.get(name))
+#: Stands for a missing value, and for whatever was refused.
+_NOTHING = _lookup(UNNAMED)
 
 
-def _all_of(parts: list[Run]) -> Run:
-    def run(env: Mapping[str, Any]) -> Any:
-        for part in parts:
-            value = part(env)
-            if not value:
-                break
-        return value
-
-    return run
-
-
-def _any_of(parts: list[Run]) -> Run:
-    def run(env: Mapping[str, Any]) -> Any:
-        for part in parts:
-            value = part(env)
-            if value:
-                break
-        return value
-
-    return run
+def _first(node: ast.expr) -> str | None:
+    """The first name that a compiled tree looks up, None where something else comes first."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+        case ast.BoolOp(values=[part, *_]) | ast.UnaryOp(operand=part) | ast.Compare(left=part) | ast.IfExp(test=part):
+            return _first(part)
+        case ast.Call(args=[part, *_]):
+            return _first(part)
+    return None
 
 
-def _negation(part: Run) -> Run:
-    return lambda env: not part(env)
-
-
-def _choice(test: Run, body: Run, other: Run) -> Run:
-    return lambda env: body(env) if test(env) else other(env)
-
-
-def _comparison(compare: Callable[[Any, Any], Any], right: Run, left: Run) -> Run:
-    return lambda env: compare(left(env), right(env))
-
-
-def _chain(first: Run, tests: list[tuple[Callable[[Any, Any], Any], Run]]) -> Run:
-    def run(env: Mapping[str, Any]) -> Any:
-        left = first(env)
-        for compare, side in tests:
-            right = side(env)
-            if not compare(left, right):
-                return False
-            left = right
-        return True
-
-    return run
-
-
-def _arithmetic(operate: Callable[[Any, Any], Any], left: Run, right: Run) -> Run:
+def _arithmetic(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     # numbers only: a text times a number, or a text as a % format, could fill the memory
-    def run(env: Mapping[str, Any]) -> Any:
-        a, b = left(env), right(env)
+    def run(a: Any, b: Any) -> Any:
         if not isinstance(a, int | float) or not isinstance(b, int | float):
             raise TypeError(f"{kind(a if not isinstance(a, int | float) else b)} can't be calculated with")
         value = operate(a, b)
@@ -376,8 +337,17 @@ def _arithmetic(operate: Callable[[Any, Any], Any], left: Run, right: Run) -> Ru
     return run
 
 
-def _application(function: Callable[..., Any], arguments: list[Run]) -> Run:
-    if len(arguments) == 1:
-        only = arguments[0]
-        return lambda env: function(only(env))
-    return lambda env: function(*(argument(env) for argument in arguments))
+#: All that a compiled expression can reach besides its environment.
+_REACH: Mapping[str, Any] = {
+    "__builtins__": {},
+    "_get": dict.get,
+    **{name: function.run for name, function in FUNCTIONS.items()},
+    **{operation.__name__: _arithmetic(operate) for operation, operate in _ARITHMETIC.items()},
+}
+
+
+def _function(body: ast.expr) -> Run:
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg("env")], kwonlyargs=[], kw_defaults=[], defaults=[])
+    tree = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, body)))
+    run: Run = eval(compile(tree, "<condition>", "eval"), dict(_REACH))
+    return run

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from evenhand.errors import Problem, RubricError
-from evenhand.expressions import UNDECIDED, Missing, Run, check_expression, compile_expression
+from evenhand.expressions import UNDECIDED, UNNAMED, Environment, Missing, Run, check_expression, compile_expression
 from evenhand.rubric.model import Preset, Rubric, Rule
 from evenhand.verdict import FieldValue, Violation
 
@@ -73,10 +73,20 @@ class Rules:
 
     def __init__(self, rubric: Rubric) -> None:
         _raise_mistakes(rubric)
-        self._let = [(name, compile_expression(text).evaluate) for name, text in rubric.let.items()]
-        self._rules: list[tuple[Rule, Run]] = [(r, compile_expression(r.condition).evaluate) for r in rubric.rules]
-        self._presets: list[tuple[Preset, Run]] = [(p, compile_expression(p.when).evaluate) for p in rubric.presets]
+        derived = {name: compile_expression(text) for name, text in rubric.let.items()}
+        self._let = [(name, expression.run) for name, expression in derived.items()]
+        compiled = [(rule, compile_expression(rule.condition)) for rule in rubric.rules]
+        self._rules: list[tuple[Rule, str | None, Run]] = [(rule, c.first, c.run) for rule, c in compiled]
+        self._presets: list[tuple[Preset, Run]] = [(p, compile_expression(p.when).run) for p in rubric.presets]
         self._types = rubric.types
+        #: The fields and inputs that decide what `check` finds, and the derived values.
+        self.names = frozenset(
+            [
+                *(name for expression in (*derived.values(), *(c for _, c in compiled)) for name in expression.names),
+                *(name for rule in rubric.rules for name in _pieces(rule.say)[1::2]),
+                *([rubric.types.item_field] if rubric.types else []),
+            ]
+        )
         self._category = {
             name: category
             for category, names in (rubric.types.categories if rubric.types else {}).items()
@@ -91,21 +101,30 @@ class Rules:
             item: Item field -> value.
         """
         env = self._environment(item)
-        env.update((name, value) for name, value in fields.items() if value is not None)
+        env.update(_given(fields))
         derived: dict[str, Any] = {}
+        causes: dict[str, str] = {}  # derived value -> the name it lacks
         for name, evaluate in self._let:
             try:
                 env[name] = derived[name] = evaluate(env)
-            except (Missing, *UNDECIDED):
-                env[name] = None
+            except Missing as missing:
+                env.pop(name, None)
+                if (cause := str(missing)) != UNNAMED:
+                    causes[name] = causes.get(cause, cause)
+            except UNDECIDED:
+                env.pop(name, None)
         broken: list[Violation] = []
         reasons: dict[str, str] = {}
-        for rule, evaluate in self._rules:
+        for rule, first, evaluate in self._rules:
+            # as the exception below would say it, but many times quicker where columns are missing from every row
+            if first is not None and first not in env:
+                reasons[rule.id] = f"{causes.get(first, first)} is missing"
+                continue
             try:
                 if evaluate(env):
                     broken.append(Violation(rule.id, rule.severity, fill(rule.say, env)))
             except Missing as missing:
-                reasons[rule.id] = f"{missing} is missing"
+                reasons[rule.id] = f"{causes.get(str(missing), missing)} is missing"
             except UNDECIDED as error:
                 reasons[rule.id] = str(error)
         return Checked(tuple(broken), tuple(reasons), derived, reasons)
@@ -129,14 +148,14 @@ class Rules:
                 call = call and preset.call
         return PresetResult(values, call)
 
-    def _environment(self, item: Mapping[str, Any]) -> dict[str, Any]:
+    def _environment(self, item: Mapping[str, Any]) -> Environment:
         """The item's values, and the group and category of its type."""
-        if self._types is None:
-            return dict(item)
-        kind = item.get(self._types.item_field)
-        if not isinstance(kind, str):
-            return dict(item)
-        return {"group": self._types.names.get(kind), "category": self._category.get(kind), **item}
+        env = Environment()
+        if self._types is not None and isinstance(kind := item.get(self._types.item_field), str):
+            derived = {"group": self._types.names.get(kind), "category": self._category.get(kind)}
+            item = {**derived, **item}
+        env.update(_given(item))
+        return env
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +186,26 @@ def fill(template: str, env: Mapping[str, Any]) -> str:
     Texts go in as they are, truth values as true or false, fractions with at most four decimals, lists with commas.
     A name without a value becomes "?". Braces around anything but a name stay.
     """
-    return _PLACEHOLDER.sub(lambda match: _show(env.get(match[1])), template)
+    pieces = _pieces(template)
+    return "".join(_show(env.get(piece)) if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+@lru_cache(maxsize=1024)
+def _pieces(template: str) -> list[str]:
+    """Texts and names in turn."""
+    return _PLACEHOLDER.split(template)
+
+
+def _given(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values that are there."""
+    if None not in values.values():
+        return values
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return _MISSING
     if isinstance(value, bool):
