@@ -89,7 +89,7 @@ def test_a_bad_target_is_an_input_error(tmp_path: Path) -> None:
     """An unknown ending, a missing folder and a folder as target are told apart from defects."""
     with pytest.raises(InputError, match="no known format"):
         _write(tmp_path / "x.doc")
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no folder"):
         _write(tmp_path / "no" / "x.csv")
     (tmp_path / "dir.csv").mkdir()
     with pytest.raises(InputError, match="directory"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from evenhand import facts
 from evenhand.backend import BackendSettings
+from evenhand.checking import Check
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.manifest import stored_rubric, with_weights
@@ -81,6 +82,46 @@ def open_rubric(
     elif variant:
         raise InputError("variant goes with a rubric's name or file; a Rubric has its options already")
     return with_weights(rubric, weights) if weights else rubric
+
+
+def check(
+    ratings: Any,
+    rubric: str | Path | Rubric,
+    *,
+    map: Mapping[str, str] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    label_set: str | None = None,
+    partial: bool = False,
+    skip_bad: bool = False,
+) -> Check:
+    """A rubric's rules on ratings made by people or other tools; no model.
+
+    Args:
+        ratings: A path, a data frame, or an iterable of rows (mappings); columns are the rubric's field names.
+        rubric: A built-in name, a rubric file, or a `Rubric`.
+        map: Field name or "id" -> column.
+        variant: The rubric's own options.
+        format: Input format, where the file name doesn't tell.
+        label_set: The labels are those of "helpsteer2", "llama2" or "fastchat"; see `evenhand.labels`.
+        partial: No column is required; rules that need an absent one are not checked.
+        skip_bad: Leave rows out that can't be read at all, instead of raising after the others.
+
+    Returns:
+        The check: iterate over its findings, then ask for its `summary`, or `write` the rows with them.
+
+    Raises:
+        InputError: no such source, rubric, field or label set.
+    """
+    return Check(
+        ratings,
+        open_rubric(rubric, variant=variant),
+        mapping=map,
+        format=format,
+        labels=label_set,
+        partial=partial,
+        skip_bad=skip_bad,
+    )
 
 
 def make_spec(

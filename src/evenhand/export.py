@@ -39,15 +39,7 @@ def write_rows(rows: Rows, target: str) -> int:
     if target == "-":
         return _write_jsonl(rows(), sys.stdout)
     path = Path(target)
-    writers: dict[str, Callable[[Rows, Path], int]] = {
-        ".jsonl": _jsonl,
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".parquet": _parquet,
-    }
-    writer = writers.get(path.suffix.lower())
-    if writer is None:
-        raise InputError(f"{target}: no known format", hint=f"end the name in {', '.join(writers)}")
+    writer = find_writer(path)
     beside = path.with_name(f".{path.name}.part{path.suffix}")
     try:
         count = writer(rows, beside)
@@ -57,6 +49,20 @@ def write_rows(rows: Rows, target: str) -> int:
     finally:
         beside.unlink(missing_ok=True)
     return count
+
+
+def find_writer(path: Path) -> Callable[[Rows, Path], int]:
+    """What writes a file of this name.
+
+    Raises:
+        InputError: an ending that names no format, or no such folder.
+    """
+    writers = {".jsonl": _jsonl, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
+    if path.suffix.lower() not in writers:
+        raise InputError(f"{path}: no known format", hint=f"end the name in {', '.join(writers)}")
+    if not path.parent.is_dir():
+        raise InputError(f"can't write {path}: no folder {path.parent}")
+    return writers[path.suffix.lower()]
 
 
 def _jsonl(rows: Rows, path: Path) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from evenhand.facts import ValueKind, composite, pick
@@ -47,17 +47,22 @@ def verdict_rows(
             yield {**base, **{name: told.get(name) for name in ours}}
 
 
+def free_columns(row: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
+    """A row of the input whose columns don't get in the way of ours: one of the same name becomes ``input_NAME``."""
+    columns: dict[str, Any] = {}
+    for name, value in row.items():
+        free = name
+        while free in ours or (free != name and free in row):
+            free = f"input_{free}"
+        columns[free] = value
+    return columns
+
+
 def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
     source = dict(row.raw)
     if row.item is not None:
         source = {**row.item.extra, "id": row.item.id, **row.item.fields}
-    columns: dict[str, Any] = {}
-    for name, value in source.items():
-        free = name
-        while free in ours or (free != name and free in source):
-            free = f"input_{free}"
-        columns[free] = _plain(value)
-    return columns
+    return {name: _plain(value) for name, value in free_columns(source, ours).items()}
 
 
 def _tell_row(

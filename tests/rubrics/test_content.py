@@ -150,6 +150,25 @@ BREAKS: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({**FAR, "difference": "minor"}, {"difference": "warning"}),
     ({"difference": None}, {}),
     ({"reason": " "}, {"reason-blank": "violation"}),
+    ({"helpful": "better", "helpful_side": "B"}, {"priority": "violation"}),
+    ({"helpful_side": "B"}, {"priority-slight": "warning"}),
+    (
+        {
+            "honest": "slightly better",
+            "honest_side": "A",
+            "overall": "about the same",
+            "overall_side": "tie",
+            "rank_a": 5,
+        },
+        {},
+    ),
+    ({**FAR, "deflects_a": True}, {}),
+    (
+        {"prompt_harmful": True, "deflects_a": True, "deflects_b": True, "rank_a": 6, "rank_b": 4}
+        | {"errors_b": "distracting"},
+        {},
+    ),
+    ({"prompt_ambiguous": None, "follow_up_a": True}, {}),
 ]
 
 
@@ -208,6 +227,16 @@ def test_a_rating_of_labels_and_ranks_only() -> None:
     assert {"unsafe-rank:a", "follow-up:b", "difference", "reason-blank", "cap-errors:a"} <= set(found.not_checked)
     assert not {"gap-label", "rank-direction", "priority", "tie-label:overall"} & set(found.not_checked)
     assert found.derived["gap"] == 2
+
+
+@pytest.mark.parametrize(("gap", "label"), list(product(GAPS, (*LABELS, None))))
+def test_the_label_suggested_by_the_ranks(gap: int, label: str | None) -> None:
+    """A label that goes with the ranks stays; another becomes the one that does, at a gap of 1 the stronger one."""
+    derived = checked("hhh", {"rank_a": 1, "rank_b": 1 + gap, "overall": label}).derived
+    assert derived["overall_suggested"] == (label if label in GAPS[gap] else GAPS[gap][-1])
+    tie = derived["overall_suggested"] == "about the same"
+    assert derived["overall_side_suggested"] == ("tie" if tie else "B")
+    assert "overall_suggested" not in checked("hhh", {"rank_a": 1, "overall": label}).derived
 
 
 @pytest.mark.parametrize("nothing", [None, "", " \n\t"])
