@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,25 @@ Method = Literal["bca", "percentile"]
 
 DRAWS = 2000
 _BLOCK = 4_000_000  # floats held at a time
+_JACKKNIFE = 20_000_000  # rows x width from which no jackknife is made
 _UNDEFINED = 0.05  # share of undefined draws from which there is no interval
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How a bootstrap is to be made.
+
+    Attributes:
+        draws: Bootstrap draws; 0 for no interval.
+        seed: Seed of the draws.
+        level: Confidence level, in (0, 1).
+        method: "bca" or "percentile".
+    """
+
+    draws: int = DRAWS
+    seed: int = 0
+    level: float = CONFIDENCE
+    method: Method = "bca"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +71,7 @@ def bootstrap(
     sums: Sums,
     statistic: Statistic,
     *,
+    counts: Ints | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     level: float = CONFIDENCE,
@@ -68,23 +87,30 @@ def bootstrap(
     Args:
         sums: Sufficient statistics of each cluster, shape (clusters, d).
         statistic: The statistic of summed rows, for many sums at once.
-        draws: Bootstrap draws.
+        counts: How many clusters each row stands for, shape (rows,); default: one each.
+        draws: Bootstrap draws; 0 for no interval.
         seed: Seed of the draws.
         level: Confidence level.
         method: "bca" or "percentile".
 
     Returns:
         No interval, with its reason: fewer than two clusters, a statistic without variation, or more than 5 %
-        undefined draws. Fewer undefined draws are left out with a warning.
+        undefined draws. Fewer undefined draws are left out with a warning. BCa needs the statistic once per
+        distinct row; where that is too much (wide sums of many clusters) the interval is the percentile one, and
+        `method` says so.
 
     Source: Efron (1987) for BCa; Hesterberg (2015), "What Teachers Should Know about the Bootstrap", section
         4.2, for the widened quantiles.
     """
-    groups = sums.shape[0]
-    if groups < 2:
-        return Interval(None, reason="one item: no interval")
-    patterns, counts = _patterns(sums)
-    values = np.concatenate([statistic(_product(block, patterns)) for block in _draws(counts, draws, seed)])
+    groups = sums.shape[0] if counts is None else int(counts.sum())
+    if (none := _without_draws(groups, draws)) is not None:
+        return none
+    patterns, counts = _patterns(sums) if counts is None else (sums, counts)
+    size, width = patterns.shape
+    blocks = _draws(counts, draws, seed, max(1, _BLOCK // max(size, width)))
+    values = np.concatenate([statistic(_product(block, patterns)) for block in blocks])
+    if size * width > _JACKKNIFE:
+        method = "percentile"
     total = _product(counts[None, :].astype(float), patterns)
     value = float(statistic(total)[0])
     tilt = 0.0
@@ -109,8 +135,8 @@ def bootstrap_rows(
         draws, seed, level: As in `bootstrap`.
     """
     groups = int(clusters.max()) + 1 if len(clusters) else 0
-    if groups < 2:
-        return Interval(None, reason="one item: no interval")
+    if (none := _without_draws(groups, draws)) is not None:
+        return none
     order = np.argsort(clusters, kind="stable")
     bounds = np.searchsorted(clusters[order], np.arange(groups + 1))
     members = [order[a:b] for a, b in itertools.pairwise(bounds)]
@@ -125,7 +151,7 @@ def bootstrap_rows(
 
 def draw_counts(groups: int, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Floats]:
     """How often each of `groups` clusters is drawn, in blocks of shape (some draws, groups)."""
-    yield from _draws(np.ones(groups, dtype=np.intp), draws, seed)
+    yield from _draws(np.ones(groups, dtype=np.intp), draws, seed, max(1, _BLOCK // max(1, groups)))
 
 
 def cluster_sums(rows: Sums, clusters: Ints) -> Sums:
@@ -185,6 +211,46 @@ def mean_interval(
     return Estimate(mean, ci, x.size, groups, method=method, level=level, warnings=few(groups), se=se)
 
 
+def share_interval(values: ArrayLike, clusters: Ints | None = None, *, level: float = CONFIDENCE) -> Estimate:
+    """Mean of observations in 0..1 (a share, a rate) with a Wilson interval for clustered data.
+
+    Wilson's score interval at the effective sample size ``p (1 - p) / se^2``, with the clustered standard error
+    of `mean_interval` and Student's t with clusters - 1 degrees of freedom. It stays in 0..1 and is not empty at
+    0 and 1, where every cluster counts as one observation.
+
+    Args:
+        values: Observations in 0..1, shape (n,), without NaN.
+        clusters, level: As in `mean_interval`.
+
+    Returns:
+        No value without observations; no interval for one cluster, or without variation inside (0, 1).
+
+    Source: Wilson (1927); effective sample size as in Korn and Graubard (1998), "Confidence intervals for
+        proportions with small expected number of positive counts".
+    """
+    plain = mean_interval(values, clusters, low=0.0, high=1.0, level=level)
+    groups, p = plain.clusters, plain.value
+    if p is None or groups < 2 or (plain.se is None and 0 < p < 1):
+        return plain
+    size = p * (1 - p) / plain.se**2 if plain.se else groups
+    square = float(stdtrit(groups - 1, 0.5 + level / 2)) ** 2
+    centre = (p + square / (2 * size)) / (1 + square / size)
+    reach = math.sqrt(square * (p * (1 - p) / size + square / (4 * size * size))) / (1 + square / size)
+    return replace(
+        plain,
+        ci=(max(0.0, centre - reach), min(1.0, centre + reach)),
+        method="share, Wilson interval clustered by item",
+        reason="",
+        warnings=few(groups),
+    )
+
+
+def _without_draws(groups: int, draws: int) -> Interval | None:
+    if groups >= 2 and draws > 0:
+        return None
+    return Interval(None, reason="one item: no interval" if draws else "no interval asked for")
+
+
 def _patterns(sums: Sums) -> tuple[Sums, Ints]:
     """Different rows and how often each occurs, in an order that does not depend on the input's."""
     if not sparse.issparse(sums):
@@ -198,12 +264,11 @@ def _patterns(sums: Sums) -> tuple[Sums, Ints]:
     return rows[first], counts
 
 
-def _draws(counts: Ints, draws: int, seed: int) -> Iterator[Floats]:
+def _draws(counts: Ints, draws: int, seed: int, block: int) -> Iterator[Floats]:
     """Multinomial counts of patterns that stand for `counts` clusters each, block by block."""
     rng = np.random.default_rng(seed)
     groups = int(counts.sum())
     size = len(counts)
-    block = max(1, _BLOCK // size)
     owner = np.repeat(np.arange(size), counts) if size * 4 > groups else None
     for start in range(0, draws, block):
         many = min(block, draws - start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -112,6 +112,20 @@ class Ratings:
         gaps = int(np.isnan(codes).sum())
         known = self.missing if gaps == sum(self.missing.values()) else {_NO_RATING: gaps} if gaps else {}
         return Ratings(codes, self.level, self.categories, tuple(self.raters[c] for c in columns), self.clusters, known)
+
+    def at(self, level: Level) -> Ratings:
+        """The same ratings read at another level of measurement.
+
+        Raises:
+            StatisticError: labels that are no numbers have no place at the level, or texts have no known order.
+        """
+        coded = level in ("nominal", "ordinal")
+        if coded and self.categories:
+            texts = any(isinstance(c, str) for c in self.categories)
+            if level == "ordinal" and self.level == "nominal" and texts:
+                raise StatisticError("the order of the labels is not known", hint="give categories, lowest first")
+            return replace(self, level=level)
+        return Ratings.of(self.numbers, level, raters=self.raters, clusters=self.clusters, missing=self.missing or None)
 
     def where(self, keep: ArrayLike) -> Ratings:
         """A slice of the units.

@@ -1,0 +1,160 @@
+"""How often 95 % intervals contain the truth, by simulation: python benchmarks/coverage.py [--reps N] [--only TEXT].
+
+Each case draws data of a known truth, and each of its estimators must give an interval that holds it. The bars are
+92.5 % from 50 units on and 94 - 96.5 % from 500 units on; the standard error of a row is printed beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from evenhand.stats.agreement import exact_agreement
+from evenhand.stats.association import bias, mean_absolute_error
+from evenhand.stats.catalog import agreement
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.resample import Resampling, mean_interval, share_interval
+from evenhand.stats.table import Floats, Ratings
+
+Rng = np.random.Generator
+Draw = Callable[[Rng, int], Ratings]
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A source of data and an estimator with its true value."""
+
+    name: str
+    truth: float
+    draw: Callable[[Rng, int], Any]  # ratings or plain numbers
+    estimate: Callable[[Any, int], Estimate]
+
+
+def by_name(statistic: str) -> Callable[[Ratings, int], Estimate]:
+    """An agreement statistic, seeded by the repetition."""
+    return lambda ratings, seed: agreement(ratings, statistic, resampling=Resampling(draws=DRAWS, seed=seed))
+
+
+def labels(shares: tuple[float, ...], kappa: float, raters: int = 2, cluster: int = 1) -> Draw:
+    """Units whose raters all give the true label with probability sqrt(kappa), else one by the shares: any chance-
+    corrected agreement with pooled chance is kappa for each pair of raters. Clusters share the true label."""
+
+    def draw(rng: Rng, n: int) -> Ratings:
+        groups = n // cluster
+        true = np.repeat(rng.choice(len(shares), groups, p=shares), cluster)
+        own = rng.choice(len(shares), (groups * cluster, raters), p=shares)
+        knows = rng.random(own.shape) < math.sqrt(kappa)
+        codes = np.where(knows, true[:, None], own)
+        ids = np.repeat(np.arange(groups), cluster)
+        return Ratings.of(codes, "nominal", categories=range(len(shares)), clusters=ids)
+
+    return draw
+
+
+def graded(rho: float, shift: float = 0.0, cuts: tuple[float, ...] = (), raters: int = 2, gaps: float = 0.0) -> Draw:
+    """Correlated normal ratings, cut into an ordinal scale where cuts are given; the first rater is shifted."""
+
+    def draw(rng: Rng, n: int) -> Ratings:
+        x = math.sqrt(rho) * rng.normal(size=(n, 1)) + math.sqrt(1 - rho) * rng.normal(size=(n, raters))
+        x[:, 0] += shift
+        if not cuts:
+            return Ratings.of(x, "interval")
+        codes = np.digitize(x, cuts).astype(float)
+        codes[rng.random(codes.shape) < gaps] = np.nan
+        return Ratings.of(codes, "ordinal", categories=range(len(cuts) + 1))
+
+    return draw
+
+
+def coin(p: float, rng: Rng, n: int) -> Floats:
+    """Ones with probability p, else zeros."""
+    return (rng.random(n) < p).astype(np.float64)
+
+
+def lognormal(rng: Rng, n: int) -> Floats:
+    """Skewed numbers."""
+    return rng.lognormal(0, 0.5, n)
+
+
+def large(draw: Draw, statistic: str) -> float:
+    """A truth without a closed form: the value on a million units."""
+    ratings = draw(np.random.default_rng(99), 1_000_000)
+    value = agreement(ratings, statistic, resampling=Resampling(draws=0)).value
+    assert value is not None
+    return value
+
+
+def cases() -> list[Case]:
+    """The grid."""
+    found = []
+    even, skew, three = (0.5, 0.5), (0.2, 0.8), (0.45, 0.4, 0.15)
+    for shares, kappa in ((even, 0.3), (even, 0.6), (even, 0.85), (skew, 0.6), (three, 0.7)):
+        draw = labels(shares, kappa)
+        agree = kappa + (1 - kappa) * sum(p * p for p in shares)
+        found.append(Case(f"exact {shares} {kappa}", agree, draw, lambda r, _: exact_agreement(r)))
+        found += [Case(f"{s} {shares} {kappa}", kappa, draw, by_name(s)) for s in ("kappa", "pi", "alpha")]
+        q = len(shares)
+        chance = sum(p * (1 - p) for p in shares) / (q - 1)
+        found.append(Case(f"ac1 {shares} {kappa}", (agree - chance) / (1 - chance), draw, by_name("ac1")))
+    found += [Case(f"{s} 4 raters", 0.5, labels(three, 0.5, 4), by_name(s)) for s in ("fleiss", "alpha")]
+    found += [Case(f"{s} clusters of 5", 0.5, labels(even, 0.5, cluster=5), by_name(s)) for s in ("kappa", "alpha")]
+    cuts = (-1.2, -0.4, 0.4, 1.2)
+    for rho in (0.3, 0.7, 0.9):
+        draw = graded(rho, 0.2, cuts)
+        named = ("kappa-linear", "kappa-quadratic", "alpha", "ac2-quadratic", "spearman", "kendall", "pearson")
+        found += [Case(f"{s} 5 points {rho}", large(draw, s), draw, by_name(s)) for s in named]
+        smooth = graded(rho)
+        found.append(Case(f"pearson normal {rho}", rho, smooth, by_name("pearson")))
+        found.append(Case(f"spearman normal {rho}", 6 / math.pi * math.asin(rho / 2), smooth, by_name("spearman")))
+        found.append(Case(f"kendall normal {rho}", 2 / math.pi * math.asin(rho), smooth, by_name("kendall")))
+        found.append(Case(f"alpha normal 3 raters {rho}", rho, graded(rho, raters=3), by_name("alpha")))
+    missing = graded(0.6, 0, cuts, raters=4, gaps=0.3)
+    found.append(Case("alpha 4 raters, 30 % missing", large(missing, "alpha"), missing, by_name("alpha")))
+    error = math.sqrt(2 * 0.3) * math.sqrt(2 / math.pi)
+    found.append(Case("mae normal", error, graded(0.7), lambda r, _: mean_absolute_error(r)))
+    found.append(Case("bias normal", 0.2, graded(0.7, 0.2), lambda r, _: bias(r)))
+    for p in (0.5, 0.8, 0.95):
+        found.append(Case(f"share {p}", p, partial(coin, p), lambda x, _: share_interval(x)))
+    found.append(Case("mean lognormal", math.exp(0.125), lognormal, lambda x, _: mean_interval(x)))
+    return found
+
+
+def coverage(case: Case, n: int, reps: int, seed: int = 0) -> tuple[float, float]:
+    """Share of intervals that hold the truth, and share of repetitions without an interval (they don't count)."""
+    rng = np.random.default_rng([seed, n])
+    hits = none = 0
+    for rep in range(reps):
+        ci = case.estimate(case.draw(rng, n), rep).ci
+        none += ci is None
+        hits += ci is not None and ci[0] <= case.truth <= ci[1]
+    return hits / max(1, reps - none), none / reps
+
+
+def main() -> None:
+    """Print the grid; rows outside the bars by more than two standard errors are marked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reps", type=int, default=1000)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--units", type=int, nargs="*", default=[50, 500])
+    given = parser.parse_args()
+    print(f"{'case':40} {'units':>6} {'covered':>8} {'+-':>6} {'none':>6}")
+    for case in cases():
+        if given.only not in case.name:
+            continue
+        for n in given.units:
+            share, none = coverage(case, n, given.reps)
+            se = math.sqrt(0.95 * 0.05 / given.reps)
+            low, high = (0.94, 0.965) if n >= 500 else (0.925, 1.0)
+            mark = "" if low - 2 * se <= share <= high + 2 * se else "  <-"
+            print(f"{case.name:40} {n:6} {share:8.3f} {se:6.3f} {none:6.3f}{mark}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
