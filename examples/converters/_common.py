@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ def main(description: str, rows: Callable[[Path, int], Iterable[Row]], stratum: 
     parser.add_argument("source", type=Path, help="folder of the public data set")
     parser.add_argument("--out", type=Path, required=True, help="file to write, one item a line")
     parser.add_argument("--n", type=int, help="sample this many items (default: all)")
+    parser.add_argument("--per", type=int, help="instead of --n: this many of each subset or label, in turn")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample and of random positions")
     given = parser.parse_args()
     items = list(rows(given.source, given.seed))
-    if given.n is not None:
+    if given.per is not None:
+        items = in_turn(items, stratum, given.per, given.seed)
+    elif given.n is not None:
         items = sample(items, stratum, given.n, given.seed)
     write(given.out, items)
     print(f"{len(items)} items in {given.out}")
@@ -47,6 +51,16 @@ def sample(rows: list[Row], stratum: str, n: int, seed: int) -> list[Row]:
     chance = random.Random(seed)
     chosen = [place for name, members in places.items() for place in chance.sample(members, counts[name])]
     return [rows[place] for place in sorted(chosen)]
+
+
+def in_turn(rows: list[Row], stratum: str, per: int, seed: int) -> list[Row]:
+    """``per`` rows of each stratum, one of each at a time, so that any beginning is balanced too."""
+    strata: dict[Any, list[Row]] = {}
+    for row in rows:
+        strata.setdefault(row[stratum], []).append(row)
+    chance = random.Random(seed)
+    chosen = [chance.sample(members, min(per, len(members))) for members in strata.values()]
+    return [row for turn in zip_longest(*chosen) for row in turn if row is not None]
 
 
 def read(path: Path) -> Iterator[Row]:
