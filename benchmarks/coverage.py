@@ -91,8 +91,8 @@ def large(draw: Draw, statistic: str) -> float:
     return value
 
 
-def cases() -> list[Case]:
-    """The grid."""
+def cases(*, closed_only: bool = False) -> list[Case]:
+    """The grid; with `closed_only` without the cases whose truth is itself simulated."""
     found = []
     even, skew, three = (0.5, 0.5), (0.2, 0.8), (0.45, 0.4, 0.15)
     for shares, kappa in ((even, 0.3), (even, 0.6), (even, 0.85), (skew, 0.6), (three, 0.7)):
@@ -105,24 +105,31 @@ def cases() -> list[Case]:
         found.append(Case(f"ac1 {shares} {kappa}", (agree - chance) / (1 - chance), draw, by_name("ac1")))
     found += [Case(f"{s} 4 raters", 0.5, labels(three, 0.5, 4), by_name(s)) for s in ("fleiss", "alpha")]
     found += [Case(f"{s} clusters of 5", 0.5, labels(even, 0.5, cluster=5), by_name(s)) for s in ("kappa", "alpha")]
-    cuts = (-1.2, -0.4, 0.4, 1.2)
     for rho in (0.3, 0.7, 0.9):
-        draw = graded(rho, 0.2, cuts)
-        named = ("kappa-linear", "kappa-quadratic", "alpha", "ac2-quadratic", "spearman", "kendall", "pearson")
-        found += [Case(f"{s} 5 points {rho}", large(draw, s), draw, by_name(s)) for s in named]
         smooth = graded(rho)
         found.append(Case(f"pearson normal {rho}", rho, smooth, by_name("pearson")))
         found.append(Case(f"spearman normal {rho}", 6 / math.pi * math.asin(rho / 2), smooth, by_name("spearman")))
         found.append(Case(f"kendall normal {rho}", 2 / math.pi * math.asin(rho), smooth, by_name("kendall")))
         found.append(Case(f"alpha normal 3 raters {rho}", rho, graded(rho, raters=3), by_name("alpha")))
-    missing = graded(0.6, 0, cuts, raters=4, gaps=0.3)
-    found.append(Case("alpha 4 raters, 30 % missing", large(missing, "alpha"), missing, by_name("alpha")))
     error = math.sqrt(2 * 0.3) * math.sqrt(2 / math.pi)
     found.append(Case("mae normal", error, graded(0.7), lambda r, _: mean_absolute_error(r)))
     found.append(Case("bias normal", 0.2, graded(0.7, 0.2), lambda r, _: bias(r)))
     for p in (0.5, 0.8, 0.95):
         found.append(Case(f"share {p}", p, partial(coin, p), lambda x, _: share_interval(x)))
     found.append(Case("mean lognormal", math.exp(0.125), lognormal, lambda x, _: mean_interval(x)))
+    return found if closed_only else found + simulated()
+
+
+def simulated() -> list[Case]:
+    """Cases on a five-point scale, whose truth is the value on a million units."""
+    found = []
+    cuts = (-1.2, -0.4, 0.4, 1.2)
+    for rho in (0.3, 0.7, 0.9):
+        draw = graded(rho, 0.2, cuts)
+        named = ("kappa-linear", "kappa-quadratic", "alpha", "ac2-quadratic", "spearman", "kendall", "pearson")
+        found += [Case(f"{s} 5 points {rho}", large(draw, s), draw, by_name(s)) for s in named]
+    missing = graded(0.6, 0, cuts, raters=4, gaps=0.3)
+    found.append(Case("alpha 4 raters, 30 % missing", large(missing, "alpha"), missing, by_name("alpha")))
     return found
 
 

@@ -80,8 +80,7 @@ def cohen_kappa(ratings: Ratings, *, weights: Weights = "none", resampling: Resa
         StatisticError: not two raters; weights for a nominal scale of more than two categories; linear weights
             for more than 512 different numbers.
 
-    Source: Cohen (1960, 1968); checked against scikit-learn's cohen_kappa_score, and Fleiss, Cohen and Everitt
-        (1969).
+    Source: Cohen (1960, 1968); checked against scikit-learn's cohen_kappa_score.
     """
     names = {"none": "kappa", "linear": "kappa-linear", "quadratic": "kappa-quadratic"}
     return agreement(ratings, names[weights], resampling=resampling)
@@ -108,8 +107,8 @@ def fleiss_kappa(ratings: Ratings, *, resampling: Resampling = STANDARD) -> Esti
     Returns:
         Estimate in [-1, 1]; degenerate cases as `cohen_kappa`.
 
-    Source: Fleiss (1971), its table of 30 patients; missing ratings as Gwet (2014), "Handbook of Inter-Rater
-        Reliability"; checked against statsmodels' fleiss_kappa.
+    Source: Fleiss (1971); missing ratings as Gwet (2014), "Handbook of Inter-Rater Reliability"; checked against
+        irrCAC.
     """
     return agreement(ratings, "fleiss", resampling=resampling)
 
@@ -135,7 +134,7 @@ def krippendorff_alpha(ratings: Ratings, *, level: Level | None = None, resampli
             other than interval.
 
     Source: Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability"; checked against the package
-        krippendorff.
+        krippendorff and that paper's example.
     """
     return agreement(ratings if level is None else ratings.at(level), "alpha", resampling=resampling)
 

@@ -48,8 +48,8 @@ def spearman(ratings: Ratings, *, resampling: Resampling = STANDARD) -> Estimate
 def kendall(ratings: Ratings, *, resampling: Resampling = STANDARD) -> Estimate:
     """Kendall's tau-b: concordant less discordant pairs of units, over the pairs each rater tells apart.
 
-    Args, Returns and Raises as `pearson`. With more than 2,000 different pairs of values each draw sorts anew:
-    about 0.2 microseconds times n log n a draw, and a percentile interval.
+    Args, Returns and Raises as `pearson`. With more than 2,000 different pairs of values each draw sorts anew,
+    which is slow, and the interval is the percentile one.
 
     Source: Kendall (1945); checked against scipy.stats.kendalltau.
     """

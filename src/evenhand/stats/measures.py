@@ -230,23 +230,22 @@ class Ranked:
         return sparse.csr_matrix((np.ones(len(codes)), (np.arange(len(codes)), place)), (len(codes), known))
 
     def value(self, sums: Floats) -> Floats:
-        (a, free_a), (b, free_b) = self._ranks(sums, 0), self._ranks(sums, 1)
+        n = sums.sum(axis=1)
+        uses = [self._uses(sums, column) for column in (0, 1)]
+        free_a, free_b = (n * n - (counts**2).sum(axis=1) for counts, _ in uses)  # pairs of units told apart, twice
         if self.kendall:
-            signs = np.sign(np.subtract.outer(*self.pairs[:, [0, 0]].T)) * np.sign(
-                np.subtract.outer(*self.pairs[:, [1, 1]].T)
-            )
+            x, y = self.pairs.T
+            signs = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))
             return _quotient(((sums @ signs) * sums).sum(axis=1), np.sqrt(free_a * free_b))
+        a, b = ((np.cumsum(counts, axis=1) - (counts + n[:, None]) / 2)[:, place] for counts, place in uses)
         both = np.sqrt((sums * a * a).sum(axis=1) * (sums * b * b).sum(axis=1))
         return _quotient((sums * a * b).sum(axis=1), np.where((free_a > 0) & (free_b > 0), both, 0))
 
-    def _ranks(self, sums: Floats, column: int) -> tuple[Floats, Floats]:
-        """Centred mid-ranks of each pair's value, and how many ordered pairs of units differ in it."""
+    def _uses(self, sums: Floats, column: int) -> tuple[Floats, Ints]:
+        """How often each of a rater's values is used, shape (m, values), and which value each pair has."""
         points, place = np.unique(self.pairs[:, column], return_inverse=True)
         owner = sparse.csr_matrix((np.ones(len(place)), (place, np.arange(len(place)))), (len(points), len(place)))
-        counts = np.asarray((owner @ sums.T).T)
-        n = sums.sum(axis=1)
-        ranks = np.cumsum(counts, axis=1) - (counts + n[:, None]) / 2
-        return ranks[:, place], n * n - (counts**2).sum(axis=1)
+        return np.asarray((owner @ sums.T).T), place
 
 
 @dataclass(frozen=True, slots=True, eq=False)

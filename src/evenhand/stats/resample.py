@@ -269,14 +269,17 @@ def _draws(counts: Ints, draws: int, seed: int, block: int) -> Iterator[Floats]:
     rng = np.random.default_rng(seed)
     groups = int(counts.sum())
     size = len(counts)
-    owner = np.repeat(np.arange(size), counts) if size * 4 > groups else None
+    owner = None if size == groups else np.repeat(np.arange(size), counts)
     for start in range(0, draws, block):
         many = min(block, draws - start)
-        if owner is None:
+        if size * 4 <= groups:
             yield rng.multinomial(groups, counts / groups, size=many).astype(np.float64)
-        else:
-            picked = owner[rng.integers(0, groups, (many, groups))] + size * np.arange(many)[:, None]
-            yield np.bincount(picked.ravel(), minlength=many * size).reshape(many, size).astype(np.float64)
+            continue
+        drawn = np.empty((many, size))
+        for row in drawn:
+            picked = rng.integers(0, groups, groups)
+            row[:] = np.bincount(picked if owner is None else owner[picked], minlength=size)
+        yield drawn
 
 
 def _product(counts: Floats, patterns: Sums) -> Floats:
