@@ -75,6 +75,7 @@ def measure(folder: Path, count: int, name: str, *more: str) -> None:
         "seconds": round(seconds, 1),
         "rows_per_s": round(count / seconds),
     }
+    told["cpu_seconds"] = round(usage.ru_utime + usage.ru_stime, 1)
     print(json.dumps(told | {"peak_rss_mb": round(usage.ru_maxrss / 1024, 1)}), flush=True)
 
 

@@ -5,8 +5,10 @@ Check -> open_source -> RatingReader.read -> Rules.check -> Finding
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -199,12 +201,15 @@ class Check:
 
         if Path(target).suffix.lower() == ".jsonl":
             return write_rows(told, str(target))
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
-            spool.writelines(f"{json.dumps(_flat(row))}\n" for row in told())
+        with tempfile.TemporaryFile() as spool:
+            for row in told():
+                pickle.dump(_flat(row), spool)
 
             def again() -> Iterator[dict[str, Any]]:
                 spool.seek(0)
-                return map(json.loads, spool)
+                with contextlib.suppress(EOFError):
+                    while True:
+                        yield pickle.load(spool)
 
             return write_rows(again, str(target))
 
@@ -229,18 +234,19 @@ class Check:
     def _check_row(self, raw: RawRow, number: int) -> CheckedRow:
         rating = self._reader.read(raw.values)
         checked = self._rules.check(rating.values, {})
-        wrong = (Violation(rule, "violation", message) for rule, message in rating.wrong.items())
-        findings = tuple(
-            Finding(number, rating.id, broken.rule, broken.severity, broken.message, raw.line)
-            for broken in (*wrong, *checked.violations)
-        )
-        self._checked += 1
-        self._not_checked.update(checked.not_checked)
+        findings: tuple[Finding, ...] = ()
+        if rating.wrong or checked.violations:
+            wrong = (Violation(rule, "violation", message) for rule, message in rating.wrong.items())
+            findings = tuple(
+                Finding(number, rating.id, broken.rule, broken.severity, broken.message, raw.line)
+                for broken in (*wrong, *checked.violations)
+            )
+            self._found.update((finding.rule, finding.severity) for finding in findings)
+            self._with_violations += any(finding.severity == "violation" for finding in findings)
         if checked.reasons:
+            self._not_checked.update(checked.not_checked)
             self._reasons = {**checked.reasons, **self._reasons}
-        for finding in findings:
-            self._found[finding.rule, finding.severity] += 1
-        self._with_violations += any(finding.severity == "violation" for finding in findings)
+        self._checked += 1
         return CheckedRow(raw.values, rating.values, findings, checked.derived)
 
     def _note_bad(self, problem: Problem, number: int) -> None:

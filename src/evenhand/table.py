@@ -49,6 +49,8 @@ def verdict_rows(
 
 def free_columns(row: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
     """A row of the input whose columns don't get in the way of ours: one of the same name becomes ``input_NAME``."""
+    if row.keys().isdisjoint(ours):
+        return dict(row)
     columns: dict[str, Any] = {}
     for name, value in row.items():
         free = name
