@@ -21,7 +21,7 @@ def _grid() -> ModuleType:
 
 
 GRID = _grid()
-CASES = {case.name: case for case in GRID.cases(closed_only=True)}
+CASES = {case.name: case for case in GRID.cases()}
 SHORT = {
     "exact (0.5, 0.5) 0.6": 400,
     "kappa (0.2, 0.8) 0.6": 400,
