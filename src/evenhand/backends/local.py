@@ -23,6 +23,8 @@ from evenhand.verdict import Reply, Usage
 _CONTEXT = 8192
 _LONGEST_CONTEXT = 16384
 _FREE_TOKENS = 1024
+#: Tokens of a piece of the static messages.
+_CHUNK = 256
 
 
 def open_backend(settings: BackendSettings) -> LocalBackend:
@@ -147,8 +149,8 @@ class LocalBackend:
     def _steps(self, engine: Engine, request: Request) -> tuple[tuple[int, ...], ...]:
         """Tokens of the whole prompt, after those of its beginnings that other requests share.
 
-        These are the static messages, and all before the judge's first reply: what a re-ask shares with the
-        request it follows. Messages are tokenised apart from the model's layout, so that nothing written in them
+        These are the static messages, piece by piece since their end differs where some fields are given, and all
+        before the judge's first reply: what a re-ask shares with the request it follows. Messages are tokenised apart from the model's layout, so that nothing written in them
         is a chat token.
         """
         roles = tuple(str(message["role"]) for message in request.messages)
@@ -159,6 +161,8 @@ class LocalBackend:
         steps = []
         for position, (before, message) in enumerate(zip(layout, request.messages, strict=False)):
             tokens += before
+            if position and position == static:
+                steps += [tuple(tokens[:end]) for end in range(_CHUNK, len(tokens), _CHUNK)]
             if position and position in (static, *replies[:1]):
                 steps.append(tuple(tokens))
             tokens += engine.tokens(_text(message))
