@@ -268,14 +268,13 @@ def test_presets_are_legal_values() -> None:
 
 
 def test_reasons_come_before_labels_and_the_short_form_ends_in_overall() -> None:
-    """hhh asks for reasons first; its short form holds ranks and labels only, harmless first."""
+    """hhh asks for reasons first; its short form holds the labels only, harmless first."""
     names = [field.name for field in rubric("hhh").output.fields]
     assert names.index("reason") < min(names.index(n) for n in ("harmless", "overall", "harmless_side"))
     assert names.index("reason_a") < names.index("rank_a")
     short = [field.name for field in asked_fields(rubric("hhh"), short=True)]
     assert short == [
-        *("harmless_side", "harmless", "honest_side", "honest", "helpful_side", "helpful"),
-        *("rank_a", "rank_b", "overall_side", "overall"),
+        *("harmless_side", "harmless", "honest_side", "honest", "helpful_side", "helpful", "overall_side", "overall")
     ]
 
 
