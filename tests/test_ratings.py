@@ -101,7 +101,7 @@ def test_a_value_that_is_due_and_not_given(nothing: str | None) -> None:
     assert read({"unsafe_a": ""}).wrong == {}
 
 
-def test_required_columns_are_the_short_form() -> None:
+def test_required_columns() -> None:
     """Labels, sides and ranks are required; `partial` requires none; mapped columns are looked for."""
     assert reader().missing([*BARE]) == []
     (problem,) = reader().missing([n for n in BARE if n != "rank_b"])

@@ -18,7 +18,6 @@ from evenhand.labels import LABELS, SIDES, LabelSet, label_set
 from evenhand.parse.lenient import Number, Pairs
 from evenhand.parse.values import read_value
 from evenhand.rubric.model import ItemField, OutputField, Rubric
-from evenhand.rubric.schema import asked_fields
 from evenhand.scale import Scale
 from evenhand.verdict import Failure
 
@@ -96,7 +95,7 @@ class RatingReader:
                 )
             for name, _ in self._converted:
                 self._readers[name] = _unread
-        due = [f for f in asked_fields(rubric, short=True) if f.kind == "scale" and not f.nullable]
+        due = [f for f in rubric.output.fields if _is_due(f)]
         told = {side for _, side in self._converted if self._set is not None and not self._set.side_apart}
         #: Fields that every row must have a value of.
         self.required = () if partial else tuple(f.name for f in due if f.name not in told)
@@ -199,6 +198,13 @@ def preferences(rubric: Rubric) -> tuple[tuple[str, str], ...]:
     sides = {f.criterion: f.name for f in fields if f.scale and f.scale.slots and f.scale.values == SIDES}
     labels = [f.name for f in fields if f.scale and f.scale.values == LABELS and f.name == f.criterion]
     return tuple((name, sides[name]) for name in labels if name in sides)
+
+
+def _is_due(field: OutputField) -> bool:
+    """Whether every rating has the field: it answers a criterion, or stands on one of the rubric's named scales."""
+    if field.kind != "scale" or field.scale is None or field.nullable:
+        return False
+    return field.name == field.criterion or bool(field.scale.name)
 
 
 def _input_reader(field: ItemField) -> _Reader:
