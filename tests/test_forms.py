@@ -12,15 +12,17 @@ import pytest
 
 from evenhand.backends.fake import Fake
 from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
-from evenhand.forms import FormChoice
+from evenhand.forms import FormChoice, proves
 from evenhand.rubric.model import Form
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
-from evenhand.verdict import Reply
+from evenhand.verdict import Reply, ToolCall
 from rubric_texts import rubric
-from runs import SCORE, rows, run_it, statuses
+from runs import GOOD, SCORE, TWO, rows, run_it, statuses
 
 ALL = "json_schema+tools+json_object"
+PLAIN = json.dumps(GOOD)
+FENCED = f"My verdict:\n```json\n{PLAIN}\n```"
 
 
 def _form(body: dict[str, Any]) -> str:
@@ -36,9 +38,21 @@ def _run(server: FakeServer, out: Path, n: int = 4, text: str = SCORE, **setting
     return [_form(seen["body"]) for seen in server.requests()]
 
 
+def _run_at(url: str, server: FakeServer, out: Path, n: int = 4, **options: Any) -> list[str]:
+    """Run some items, without re-asks, against an address that stays the same; the forms of the requests."""
+    server.reset()
+    run_it(rows(n), TWO, "openai:m", out, base_url=url, re_ask=False, **options)
+    return [_form(seen["body"]) for seen in server.requests()]
+
+
 def _stored_form(out: Path) -> Any:
     with Store.open(out) as store:
         return store.manifest["form"]
+
+
+def _remembered() -> list[str]:
+    memory = Path(os.environ["EVENHAND_STATE"]) / "forms.json"
+    return list(json.loads(memory.read_text()).values()) if memory.exists() else []
 
 
 @pytest.mark.parametrize(
@@ -46,11 +60,17 @@ def _stored_form(out: Path) -> Any:
     [
         ({}, ["schema"]),
         ({"refuse": "json_schema"}, ["schema", "tool"]),
-        ({"refuse": "json_schema+tools"}, ["schema", "tool", "json"]),
-        ({"refuse": ALL}, ["schema", "tool", "json", "text"]),
+        ({"refuse": "json_schema+tools", "plain": PLAIN}, ["schema", "tool", "json"]),
+        ({"refuse": ALL, "plain": FENCED}, ["schema", "tool", "json", "text"]),
         ({"drop": "json_schema"}, ["schema", "tool"]),
-        ({"refuse": "json_schema", "drop": "tools"}, ["schema", "tool", "json"]),
-        ({"drop": "json_schema+tools", "refuse": "json_object"}, ["schema", "tool", "json", "text"]),
+        ({"drop": "json_schema", "plain": '{"reason": "fine"}'}, ["schema", "tool"]),
+        ({"drop": "json_schema", "plain": '{"truth": 99}'}, ["schema", "tool"]),
+        ({"drop": "json_schema", "plain": json.dumps({**GOOD, "truth": 99})}, ["schema", "tool"]),
+        ({"drop": "json_schema", "plain": json.dumps({**GOOD, "more": 1})}, ["schema", "tool"]),
+        ({"drop": "json_schema", "plain": PLAIN}, ["schema"]),
+        ({"drop": "json_schema", "plain": FENCED}, ["schema", "tool"]),
+        ({"refuse": "json_schema", "drop": "tools", "plain": PLAIN}, ["schema", "tool", "json"]),
+        ({"drop": "json_schema+tools", "refuse": "json_object", "plain": FENCED}, ["schema", "tool", "json", "text"]),
     ],
 )
 def test_the_best_form_that_works_is_found_once(
@@ -60,9 +80,136 @@ def test_the_best_form_that_works_is_found_once(
     forms = _run(server, tmp_path / "run", **settings)
     assert forms[: len(tried)] == tried
     assert set(forms[len(tried) :]) == {tried[-1]}
+    assert len(forms) == len(tried) + 3
     assert _stored_form(tmp_path / "run") == tried[-1]
-    if tried[-1] in ("schema", "tool"):  # without a schema the server doesn't know what to say
-        assert set(statuses(tmp_path / "run").values()) == {"scored"}
+    assert _remembered() == [tried[-1]]
+    assert set(statuses(tmp_path / "run").values()) == {"scored"}
+
+
+def test_workers_do_not_each_find_out_the_form(server: FakeServer, tmp_path: Path) -> None:
+    """However many trials are in flight, a form that does not work is sent once."""
+    forms = _run(server, tmp_path / "run", n=40, drop="json_schema", plain='{"reason": "fine"}', latency="5")
+    assert (forms.count("schema"), forms.count("tool"), len(forms)) == (1, 40, 41)
+
+
+def test_what_disproves_a_form_does_not_use_up_the_re_ask(server: FakeServer, tmp_path: Path) -> None:
+    """A trial that was sent in several forms may still be asked once more."""
+    forms = _run(server, tmp_path / "run", n=1, refuse="tools+json_object", drop="json_schema")
+    assert forms == ["schema", "tool", "json", "text", "text"]
+
+
+@pytest.mark.parametrize("sickness", ["prose", "empty", "null"])
+def test_a_server_that_was_sick_is_asked_anew_when_it_is_well(tmp_path: Path, sickness: str) -> None:
+    """What is left when no reply could be read serves that run only: neither memory nor run folder holds it."""
+    with FakeServer(fault=sickness) as server:
+        assert _run_at(server.url, server, tmp_path / "sick") == ["schema", "tool", "json", *["text"] * 4]
+        assert (_remembered(), _stored_form(tmp_path / "sick")) == ([], None)
+        server.behave()
+        assert _run_at(server.url, server, tmp_path / "well") == ["schema"] * 4
+        assert (_remembered(), _stored_form(tmp_path / "well")) == (["schema"], "schema")
+        assert set(statuses(tmp_path / "well").values()) == {"scored"}
+        assert _run_at(server.url, server, tmp_path / "sick", retry=True) == ["schema"] * 4
+        assert set(statuses(tmp_path / "sick").values()) == {"scored"}
+
+
+async def test_a_last_resort_that_can_be_read_is_kept_for_the_run_only() -> None:
+    """The first trial's replies were all unreadable, a later one is read: the run's form, but no news for others."""
+    backend = Fake()
+    backend.deterministic = False
+    choice = FormChoice(backend, TWO)
+    replies = iter(["prose"] * 4 + [FENCED])
+
+    async def send(_: Form) -> Reply:
+        return Reply(text=next(replies))
+
+    assert await choice.send(send, TWO.output.fields) == ("text", Reply(text="prose"))
+    assert (choice.form, choice.proved) == ("text", None)
+    assert await choice.send(send, TWO.output.fields) == ("text", Reply(text=FENCED))
+    assert (choice.proved, _remembered()) == ("text", [])
+
+
+def test_a_remembered_form_that_gives_nothing_readable_is_forgotten(tmp_path: Path) -> None:
+    """The first unreadable reply of a new run has the form found out again, by one of the workers."""
+    with FakeServer(refuse="json_schema", latency="5") as server:
+        _run_at(server.url, server, tmp_path / "one")
+        assert _remembered() == ["tool"]
+        server.behave(drop="tools", latency="5")
+        forms = _run_at(server.url, server, tmp_path / "two", n=20, concurrency=4)
+        assert forms[:5] == ["tool"] * 4 + ["schema"]
+        assert forms[5:] == ["schema"] * 19
+        assert (_remembered(), _stored_form(tmp_path / "two")) == (["schema"], "schema")
+        assert set(statuses(tmp_path / "two").values()) == {"scored"}
+        server.behave(fault="prose")
+        assert _run_at(server.url, server, tmp_path / "three", n=1) == ["schema", "tool", "json", "text"]
+        assert _remembered() == []
+
+
+def test_a_refusal_says_nothing_of_the_form(tmp_path: Path) -> None:
+    """Refused trials neither prove nor disprove: no other form is tried, nothing is remembered or forgotten."""
+    for n, fault in enumerate(("refusal", "filter", "length")):
+        with FakeServer(fault=fault) as server:
+            assert _run_at(server.url, server, tmp_path / f"{n}a", n=12) == ["schema"] * 12
+            assert (_remembered(), _stored_form(tmp_path / f"{n}a")) == ([], None)
+            server.behave(refuse="json_schema")
+            _run_at(server.url, server, tmp_path / f"{n}b")
+            assert _remembered() == ["tool"]
+            server.behave(fault=fault)
+            assert _run_at(server.url, server, tmp_path / f"{n}c") == ["tool"] * 4
+            assert _remembered() == ["tool"]
+        (Path(os.environ["EVENHAND_STATE"]) / "forms.json").unlink()
+
+
+def test_replies_that_say_nothing_do_not_hold_up_a_run(tmp_path: Path) -> None:
+    """After a few refusals trials no longer wait for each other; a reply that disproves the form still counts."""
+    with FakeServer(fault="refusal", latency="20") as server:
+        _run_at(server.url, server, tmp_path / "run", n=40)
+        assert server.stats()["max_inflight"] > 4
+
+
+def test_a_resumed_run_keeps_its_form_whatever_the_replies(tmp_path: Path) -> None:
+    """A stored run goes on in the form its replies were given in, so that they stay comparable."""
+    with FakeServer(refuse="json_schema") as server:
+        _run_at(server.url, server, tmp_path / "run", n=2)
+        with Store.open(tmp_path / "run") as store:
+            before = [v.reply_digests for _, found in store.verdicts() for v in found.values()]
+        server.behave(drop="tools")
+        assert _run_at(server.url, server, tmp_path / "run", n=4) == ["tool", "tool"]
+        assert _stored_form(tmp_path / "run") == "tool"
+        with Store.open(tmp_path / "run") as store:
+            after = [v.reply_digests for _, found in store.verdicts() for v in found.values()]
+        assert after[:2] == before
+
+
+@pytest.mark.parametrize(
+    ("form", "reply", "told"),
+    [
+        ("schema", Reply(text=PLAIN), True),
+        ("schema", Reply(text=json.dumps({**GOOD, "truth": 3.0})), True),
+        ("schema", Reply(text=json.dumps({**GOOD, "truth": 2.5})), False),
+        ("schema", Reply(text=json.dumps({**GOOD, "truth": True})), False),
+        ("schema", Reply(text='{"truth": 3, "style": 2}'), False),
+        ("schema", Reply(text="[1]"), False),
+        ("json", Reply(text='{"truth": 3, "style": 2}'), True),
+        ("json", Reply(text='{"truth": 3}'), False),
+        ("json", Reply(text=FENCED), False),
+        ("tool", Reply(tool_calls=(ToolCall("submit_verdict", PLAIN),)), True),
+        ("tool", Reply(tool_calls=(ToolCall("submit_verdict", GOOD),)), True),
+        ("tool", Reply(tool_calls=(ToolCall("submit_verdict", "{}"),)), False),
+        ("tool", Reply(tool_calls=(ToolCall("other", PLAIN),)), False),
+        ("tool", Reply(text=PLAIN), False),
+        ("text", Reply(text=FENCED), True),
+        ("text", Reply(text="truth: 3"), False),
+        ("text", Reply(text="Well, well."), False),
+        ("lines", Reply(text="truth: 3\nstyle: 2"), True),
+        ("lines", Reply(text=""), False),
+        ("schema", Reply(refusal="I can't help with that."), None),
+        ("text", Reply(text="I'm sorry, but I can't help with rating this."), None),
+        ("schema", Reply(text=PLAIN[:20], finish="length"), None),
+    ],
+)
+def test_what_proves_a_form(form: Form, reply: Reply, told: bool | None) -> None:
+    """Each form has a proof of its own; what was declined or cut off tells nothing."""
+    assert proves(form, reply, TWO.output.fields, TWO) is told
 
 
 def test_what_was_found_is_remembered_for_the_next_run(server: FakeServer, tmp_path: Path) -> None:
@@ -133,7 +280,9 @@ async def _send_all(error: BackendError, n: int = 16) -> tuple[_Down, list[Any]]
     backend, down = Fake(), _Down(error)
     backend.deterministic = False
     choice = FormChoice(backend, rubric(SCORE))
-    return down, await asyncio.gather(*(choice.send(down.send) for _ in range(n)), return_exceptions=True)
+    return down, await asyncio.gather(
+        *(choice.send(down.send, TWO.output.fields) for _ in range(n)), return_exceptions=True
+    )
 
 
 async def test_all_who_wait_end_with_the_first_that_has_no_access() -> None:

@@ -132,7 +132,9 @@ class Asker:
             return Answer(trial.key, settle(self.rubric, self._rules, trial.item.fields, asked, None))
         sent: list[Exchange] = []
         try:
-            form, reply = await self.form.send(lambda form: self._send(self.request(trial, asked, form), sent))
+            form, reply = await self.form.send(
+                lambda form: self._send(self.request(trial, asked, form), sent), asked.fields
+            )
         except AccessError:
             raise
         except BackendError as error:

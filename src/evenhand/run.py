@@ -297,8 +297,8 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
         progress.done(answer)
 
     await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
-    if asker.form.form is not None:
-        store.update_manifest(form=asker.form.form)
+    if asker.form.proved is not None:
+        store.update_manifest(form=asker.form.proved)
     return asked
 
 

@@ -43,6 +43,7 @@ FAULTS: Mapping[str, str] = {
     "length": "JSON cut short, finish reason length",
 }
 FEATURES = ("json_schema", "tools", "json_object", "temperature", "max_tokens", "seed", "top_p", "logprobs", "system")
+_FREE_TEXTS = ("reply", "plain", "salt", "model_alias")
 STYLES = ("seconds", "date", "ms", "reset", "none")
 
 
@@ -77,6 +78,7 @@ class Behaviour:
         choices: How many choices a reply has; the further ones differ from the first.
         model_alias: Model name in replies; "" echoes the one asked for.
         reply: The content of every reply (or the arguments of its call); "" for values made from the schema.
+        plain: The content of replies that no schema binds, such as those to JSON mode; "" for prose, or some JSON.
         seed: Other seeds draw other values.
         echo: Error bodies repeat the Authorization header.
         salt: Any text; equal bodies under different salts are counted apart.
@@ -92,6 +94,7 @@ class Behaviour:
     choices: int = 1
     model_alias: str = ""
     reply: str = ""
+    plain: str = ""
     seed: int = 0
     echo: bool = False
     salt: str = ""
@@ -169,7 +172,7 @@ def to_prefix(settings: Mapping[str, Any]) -> str:
     pairs = []
     for name, value in settings.items():
         text = "+".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else str(value)
-        if name in ("reply", "salt", "model_alias"):
+        if name in _FREE_TEXTS:
             text = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
         pairs.append(f"{name}={quote(text.replace(',', '+'), safe='+:.-_')}")
     return "~" + ",".join(pairs)
@@ -184,7 +187,7 @@ def from_prefix(prefix: str) -> Behaviour:
     settings: dict[str, str] = {}
     for pair in filter(None, unquote(prefix).removeprefix("~").split(",")):
         name, _, text = pair.partition("=")
-        if name in ("reply", "salt", "model_alias"):
+        if name in _FREE_TEXTS:
             text = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
         settings[name] = text
     return behaviour(settings)

@@ -59,7 +59,8 @@ def completion(body: bytes, how: Behaviour, fault: str | None) -> Response:
     choices = []
     for index in range(how.choices):
         draw = Draw(zlib.crc32(_FENCE_MARK.sub(b"", body)) + 7919 * how.seed + index)
-        text = how.reply or (_PROSE if schema is None else json.dumps(legal_value(schema, draw)))
+        free = _PROSE if schema is None else json.dumps(legal_value(schema, draw))
+        text = how.reply or (how.plain if schema in (None, _GENERIC) else "") or free
         choices.append(_choice(index, wanted, function, text, fault))
     written = sum(len(json.dumps(choice)) for choice in choices) // 4
     prompt = len(json.dumps(messages)) // 4

@@ -70,6 +70,10 @@ class FakeServer:
         settings.setdefault("salt", f"u{next(self._salts)}")
         return f"{self._root}/{to_prefix(settings)}/v1"
 
+    def behave(self, **settings: Any) -> None:
+        """Change the default behaviour, that of `url`, from the next request on."""
+        self._call(f"/__behave/{to_prefix(settings)}")
+
     def stats(self) -> dict[str, Any]:
         """Counters since the last reset: requests, distinct (bodies), max_inflight, connections, by_status,
         by_fault, and early: requests that came before the time their body had been told to wait for."""
@@ -124,6 +128,10 @@ class Server:
         if prefix not in self._behaviours:
             self._behaviours[prefix] = from_prefix(prefix)
         return self._behaviours[prefix]
+
+    def behave(self, prefix: str) -> None:
+        """Change the default behaviour."""
+        self._behaviours[""] = from_prefix(prefix)
 
     def stats(self) -> dict[str, Any]:
         """Plain data of the counters."""
@@ -238,6 +246,9 @@ class Connection(asyncio.Protocol):
         if path == "/__requests":
             kept = [{**seen, "body": _decoded(seen["body"])} for seen in self._server.kept]
             return Response(200, json.dumps(kept).encode())
+        if path.startswith("/__behave/"):
+            self._server.behave(path.removeprefix("/__behave/"))
+            return Response(200, b"{}")
         if path == "/__reset":
             self._server.reset()
             return Response(200, b"{}")
