@@ -233,7 +233,7 @@ class Check:
 
     def _check_row(self, raw: RawRow, number: int) -> CheckedRow:
         rating = self._reader.read(raw.values)
-        checked = self._rules.check(rating.values, {})
+        checked = self._rules.check({}, rating.values)  # as inputs, so that a type of question gives its group
         findings: tuple[Finding, ...] = ()
         if rating.wrong or checked.violations:
             wrong = (Violation(rule, "violation", message) for rule, message in rating.wrong.items())

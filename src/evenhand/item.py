@@ -25,6 +25,7 @@ __all__ = [
     "item_from_plain",
     "item_to_plain",
     "missing_columns",
+    "read_field",
     "require_mapping",
     "too_big",
 ]
@@ -112,7 +113,7 @@ def check_row(
             if name == _ID:
                 own_id = read_id(values[name])
             if item_field is not None:
-                fields[name] = READERS[item_field.type](values[name])
+                fields[name] = read_field(item_field, values[name])
                 if item_field.required and column in row and name not in spec.responses:
                     _require_value(item_field, fields[name])
         except Mistake as mistake:
@@ -122,25 +123,47 @@ def check_row(
     return CheckedRow(fields, {c: v for c, v in row.items() if c not in used}, own_id, tuple(problems))
 
 
+def read_field(item_field: ItemField, value: Any) -> Any:
+    """A column's value as an item field's.
+
+    Raises:
+        Mistake: it is not of the field's type, or none of its choices (which are told apart by letter case).
+    """
+    read = READERS[item_field.type](value)
+    choices = item_field.choices
+    if choices and isinstance(read, str) and read.strip() and read not in choices:
+        raise Mistake(f"is {_shown(f'{read!r:.60}')}, which is none of {', '.join(choices)}")
+    return read
+
+
 def missing_columns(
-    columns: Iterable[str], names: Iterable[str], spec: ItemSpec, mapping: Mapping[str, str]
+    columns: Iterable[str],
+    names: Iterable[str],
+    spec: ItemSpec,
+    mapping: Mapping[str, str],
+    others: Iterable[str] = (),
 ) -> list[Problem]:
     """One problem for each of some fields that no column holds, with the columns that do exist.
+
+    A column that holds another field is never proposed: with --map rank_a=rank_b every gap would be 0.
 
     Args:
         columns: The row's or table's columns.
         names: Fields (or "id") to look for.
         spec: What the rubric reads.
         mapping: Field name or "id" -> column.
+        others: Names of fields beyond those of ``spec``.
     """
     present = list(columns)
+    known = {_ID, *(f.name for f in spec.fields), *spec.aliases, *mapping.values(), *others}
+    free = [column for column in present if column not in known]
     problems = []
     for name in names:
         if _column(name, present, spec, mapping) in present:
             continue
         sought = f"no column {mapping[name]!r} for {name}" if name in mapping else f"no {name}"
         listed = ", ".join(map(_shown, present[:_SHOWN_COLUMNS])) + (", ..." if len(present) > _SHOWN_COLUMNS else "")
-        close = close_names(mapping.get(name, name), present)
+        close = close_names(mapping.get(name, name), free)
         remedy = " or ".join(f"--map {name}={_shown(other)}" for other in close) or f"--map {name}=COLUMN"
         problems.append(Problem(None, "", f"{sought}; columns: {listed or 'none'}", remedy))
     return problems

@@ -183,10 +183,13 @@ def _item_block(rubric: Rubric, name: str, item: Mapping[str, Any], mark: str, w
 
 
 def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
-    """The notes for this item's type of question; nothing for a type the rubric doesn't know."""
+    """The notes for this item's type of question; nothing where no type is given.
+
+    A type that the rubric doesn't know never gets here: `evenhand.item.check_row` refuses it.
+    """
     types = rubric.types
     given = item.get(types.item_field) if types is not None else None
-    if types is None or not isinstance(given, str) or given not in types.names:
+    if types is None or not isinstance(given, str) or not given.strip():
         return ""
     lines = [words.type_notes.format(type=_shown_type(rubric, given))]
     for n, note in enumerate(types.notes.get(types.names[given], ()), 1):

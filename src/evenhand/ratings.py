@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError, Problem, UnknownNameError
-from evenhand.item import missing_columns
+from evenhand.item import missing_columns, read_field
 from evenhand.item_values import READERS, Mistake, read_id
 from evenhand.labels import LABELS, SIDES, LabelSet, label_set
 from evenhand.parse.lenient import Number, Pairs
@@ -109,7 +109,7 @@ class RatingReader:
     def missing(self, columns: Collection[str]) -> list[Problem]:
         """One problem for each required or mapped field that none of some columns holds."""
         needed = dict.fromkeys([*self.required, *self._mapping])
-        return missing_columns(columns, needed, self._spec, self._mapping)
+        return missing_columns(columns, needed, self._spec, self._mapping, self._readers)
 
     def read(self, row: Mapping[str, Any]) -> Rating:
         """Read one row; whatever is wrong with it is in the result."""
@@ -208,11 +208,9 @@ def _is_due(field: OutputField) -> bool:
 
 
 def _input_reader(field: ItemField) -> _Reader:
-    read = READERS[field.type]
-
     def run(raw: Any) -> Any:
         try:
-            return read(raw)
+            return read_field(field, raw)
         except Mistake as mistake:
             raise Mistake(f"{field.name} {mistake}.") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal, cast
 
 from evenhand.rubric.model import History, ItemField, ItemSpec, ItemType, Note, Types
@@ -91,6 +92,15 @@ def read_types(context: Context, item: ItemSpec, scales: Collection[Scale]) -> T
         categories[category] = tuple(member.value for member in members.value)
     fill: Literal["given", "group"] = "group" if _fill(node, context) == "group" else "given"
     return Types(field_node.value, fill, names, notes, categories)
+
+
+def with_choices(item: ItemSpec, types: Types | None) -> ItemSpec:
+    """The inputs, where the one that holds the type of question takes no other names than those of the types."""
+    if types is None:
+        return item
+    names = tuple(types.names)
+    fields = (replace(field, choices=names) if field.name == types.item_field else field for field in item.fields)
+    return replace(item, fields=tuple(fields))
 
 
 def _fill(node: Node, context: Context) -> object:

@@ -12,7 +12,7 @@ from evenhand.rubric.asking import read_ask
 from evenhand.rubric.criteria import read_criteria, read_scales
 from evenhand.rubric.fields import check_given, read_output
 from evenhand.rubric.format import RUBRIC
-from evenhand.rubric.items import read_history, read_item, read_types
+from evenhand.rubric.items import read_history, read_item, read_types, with_choices
 from evenhand.rubric.layout import read_aggregate, read_preference, read_prompt, read_texts
 from evenhand.rubric.logic import TYPE_NAMES, CheckExpression, LogicReader
 from evenhand.rubric.marks import check_requirements
@@ -137,6 +137,7 @@ def build(context: Context, text: str, check_expression: CheckExpression | None)
     scales = read_scales(context)
     criteria = read_criteria(context, scales)
     types = read_types(context, item, [criterion.scale for criterion in criteria])
+    item = with_choices(item, types)
     output = read_output(context, scales, criteria)
     check_given(context, item, output)
     texts = read_texts(context, item)

@@ -31,12 +31,14 @@ class ItemField:
         required: Whether every row must have it. A required text may be null or blank when it is a
             response (a system that crashed or said nothing is an answer to be judged).
         label: Heading above it in the prompt, in the rubric's language.
+        choices: The only values a text may have (the names of question types); empty for any.
     """
 
     name: str
     type: ItemType
     required: bool
     label: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
