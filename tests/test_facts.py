@@ -174,7 +174,8 @@ def test_rules_and_consistency(tmp_path: Path) -> None:
         ("b", "", 0): Verdict(Status.SCORED, violations=(mild,)),
     }
     facts = summary(_store(tmp_path / "run", TWO, verdicts))
-    assert (facts["violations"], facts["not_checked"], facts["inconsistent"]) == ({"lie": 1, "w": 2}, {"z": 1}, 1)
+    assert (facts["violations"], facts["not_checked"], facts["inconsistent"]) == ({"lie": 1}, {"z": 1}, 1)
+    assert facts["warnings"] == {"w": 2}
 
 
 def test_the_violation_rate_before_and_after_the_re_ask(tmp_path: Path) -> None:
@@ -303,3 +304,11 @@ def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
         summary(tmp_path / "run", by="sytem")
     with pytest.raises(UnknownNameError, match="known: answer, id, question, system"):
         summary(tmp_path / "run", by="nothing")
+
+
+def test_null_answers_are_told_apart_from_empty_ones(tmp_path: Path) -> None:
+    """A null answer is counted as such, an empty text is not; both are scored alike."""
+    items = [{"id": name, "question": "q", "answer": answer} for name, answer in (("n", None), ("e", ""))]
+    run_it(items, TWO, "fake", tmp_path / "run")
+    facts = summary(tmp_path / "run")
+    assert (facts["null_answers"], facts["scored"]) == (1, 2)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evenhand.errors import UnknownNameError
+from evenhand.item import Item
 from evenhand.pairing import split_pair_id
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.stats.estimates import Estimate
@@ -123,6 +124,7 @@ class _Tally:
         self._asked = set(manifest["asked"])
         self._shown_first = (_asked(rubric, manifest) or {}).get("first")
         self.models: set[str] = set()
+        self._null = 0
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
         self._first: Counter[bool] = Counter()  # whether a readable reply breaks a rule
@@ -130,6 +132,7 @@ class _Tally:
         self._failures: Counter[str] = Counter()
         self._errors: dict[str, str] = {}
         self._violations: Counter[str] = Counter()
+        self._warnings: Counter[str] = Counter()
         self._not_checked: Counter[str] = Counter()
         self._preference: Counter[str] = Counter()
         self._means: dict[str, _Clusters] = {}
@@ -151,6 +154,7 @@ class _Tally:
             self._bad += 1
             self._failures["bad_row"] += self._repeats
             return
+        self._null += len(null_answers(row.item, self._rubric))
         pair = split_pair_id(row.item.id) if self._of_prompts else None
         self._cluster = row.item.id if pair is None else pair[0]
         units = list(self._units(row.item.id, verdicts))
@@ -189,7 +193,8 @@ class _Tally:
         self._inconsistent += not verdict.consistent
         self._add_clashes(verdict)
         self._calls += verdict.calls
-        self._violations.update(v.rule for v in verdict.violations)
+        self._violations.update(verdict.broken)
+        self._warnings.update(v.rule for v in verdict.violations if v.severity == "warning")
         self._not_checked.update(verdict.not_checked)
         if verdict.status is Status.FAILED:
             self._errors.setdefault(str(verdict.failure), verdict.detail)
@@ -250,11 +255,13 @@ class _Tally:
             "failures": dict(self._failures),
             "errors": dict(self._errors),
             "violations": dict(self._violations),
+            "warnings": dict(self._warnings),
             "not_checked": dict(self._not_checked),
             "criteria": {name: fact for name, fact in fields.items() if name in criteria},
             "fields": {name: fact for name, fact in fields.items() if name not in criteria},
             "composite": _estimate(self._composite.estimate()) if self._weights else None,
             "value": self._value,
+            "null_answers": self._null,
             "set_in_code": self._in_code,
             "re_asked": self._re_asked,
             "repaired": self._repaired,
@@ -311,6 +318,14 @@ def pick(outcome: FieldOutcome, value: ValueKind) -> Any:
         if spread.expected is not None
         else max(spread.probabilities, key=spread.probabilities.__getitem__)
     )
+
+
+def null_answers(item: Item, rubric: Rubric) -> list[str]:
+    """The responses of an item that are null, as of a system that crashed; "" is an answer, if an empty one.
+
+    None can be told of an item whose texts were not kept.
+    """
+    return [name for name in rubric.item.responses if item.fields.get(name, "") is None]
 
 
 def _scored(unit: Sequence[Verdict | None]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UnknownNameError
-from evenhand.facts import CHANGED, preferred
+from evenhand.facts import CHANGED, null_answers, preferred
 from evenhand.judging import first_request
 from evenhand.manifest import stored_rubric
 from evenhand.rubric.model import Rubric
@@ -67,6 +67,7 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
                 }
             )
     told = {"id": item_id, "row": item.row, "texts_stored": bool(item.fields), "trials": trials}
+    told["null_answers"] = null_answers(item, rubric)
     if rubric.preference is not None and len(manifest["orders"]) > 1:
         told["preferred"] = _preferred(rubric, verdicts, item_id, manifest)
     return told

@@ -125,6 +125,26 @@ def test_two_for_bad_rows_with_their_lines(project: Path, capsys: pytest.Capture
     assert "6 of 8 scored; coverage 75.0% of 8 rows" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("rubric", ["alignmm-critic", "alignmm-critic.en"])
+@pytest.mark.parametrize("column", ["type", "task"])
+def test_two_for_an_unknown_type_of_question(
+    project: Path, capsys: pytest.CaptureFixture[str], rubric: str, column: str
+) -> None:
+    """QA3: a type without notes is a bad row, told with its line and all accepted names; nothing is sent."""
+    good = {"question": "q", "reference": "r", "answer": "a"}
+    types = ["Description", "Descrpition", "Dialogue Context", "Sculpture", "counting"]
+    write_jsonl(project / "types.jsonl", [{**good, column: name} for name in types])
+    command = ["judge", "types.jsonl", "--rubric", rubric, "--judge", "fake", "--out", "t"]
+    assert run(command) == 2
+    shown = capsys.readouterr()
+    label = "type" if column == "type" else "type (column task)"
+    assert f"types.jsonl:4: {label} is 'Sculpture', which is none of Description, Descrpition, " in shown.err
+    assert "Coherence, Incoherence" in shown.err and "types.jsonl:5: " in shown.err
+    assert shown.out == "" and not (project / "t").exists()
+    assert run([*command, "--skip-bad"]) == 0
+    assert summary(project / "t")["failures"] == {"bad_row": 2}
+
+
 def test_three_for_a_judge_out_of_reach(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An address where nobody listens ends with 3 and names the address; so does a refused key."""
     with socket.socket() as free:
@@ -170,14 +190,23 @@ def test_five_under_the_declared_coverage(project: Path, capsys: pytest.CaptureF
     assert _judge("--coverage", "0.8", judge=judge) == 0
 
 
-def test_a_run_of_failures_ends_with_zero_but_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every verdict Failed is data unless --coverage says otherwise; the summary can't be mistaken."""
-    assert _judge(judge="fake:error") == 0
-    shown = capsys.readouterr().out
+def test_a_run_of_failures_alone_ends_with_three(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every trial Failed at the backend: 3, before the 5 of --coverage; one that was answered makes it 0 or 5."""
+    assert _judge(judge="fake:error") == 3
+    told = capsys.readouterr()
+    assert "no trial was scored: the judge answered none of them" in told.err
+    shown = told.out
     assert "0 of 6 scored; coverage 0.0%" in shown
     assert "nothing was scored" in shown
     assert "FinalBackendError: the fake judge fails as asked" in shown
-    assert _judge("--coverage", "0.01", judge="fake:error") == 5
+    assert _judge("--coverage", "0.01", judge="fake:error") == 3
+    write_jsonl(project / "blank.jsonl", [*rows(2), {"id": "blank", "question": "q", "answer": None}])
+    some = ["judge", "blank.jsonl", "--rubric", "two.yaml", "--judge", "fake:error", "--out", "some"]
+    assert run(some) == 0
+    assert "warning: 1 null answer" in capsys.readouterr().out
+    assert run([*some, "--coverage", "0.9"]) == 5
+    assert run(["show", "some", "--item", "blank"]) == 0
+    assert "warning: answer is null, not an empty text" in capsys.readouterr().out
 
 
 def test_one_for_a_defect_with_a_traceback(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evenhand.rubric.model import Form
     from evenhand.run import RunSpec
 
+OUT_OF_REACH = 3
 LOW_COVERAGE = 5
 
 
@@ -95,6 +96,9 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     if outcome.interrupted:
         notes.print("interrupted; what was in flight is stored; run the same command again to go on")
         return INTERRUPTED
+    if facts["errors"] and not facts["scored"] and not facts["calls"]:  # each for itself a Failed verdict
+        notes.print("no trial was scored: the judge answered none of them, see the errors above", markup=False)
+        return OUT_OF_REACH
     bar_set = given["coverage"]
     if bar_set is not None and (facts["coverage"] or 0.0) < bar_set:
         notes.print(f"coverage {facts['coverage'] or 0.0:.1%} is under the declared {bar_set:.1%}")

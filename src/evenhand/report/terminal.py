@@ -18,6 +18,8 @@ def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"item {told['id']}, row {told['row'] + 1}"
     if not told["texts_stored"]:
         yield "its texts were not stored, so the prompt can't be shown"
+    for name in told.get("null_answers", ()):
+        yield f"warning: {name} is null, not an empty text"
     if not told["trials"]:
         yield "not asked yet"
     for trial in told["trials"]:
@@ -145,8 +147,11 @@ def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     if facts["failures"]:
         lines.append("not scored: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["failures"].items()))
     lines += [f"  {escape(name)}: {escape(text)}" for name, text in facts["errors"].items()]
-    if facts["violations"]:
-        lines.append("rules broken: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["violations"].items()))
+    for name, title in (("violations", "rules broken"), ("warnings", "warnings")):
+        if facts[name]:
+            lines.append(f"{title}: " + ", ".join(f"{escape(k)} {n}" for k, n in facts[name].items()))
+    if facts["null_answers"]:
+        lines.append(f"warning: {counted(facts['null_answers'], 'null answer')} (no text at all, not an empty one)")
     lines.append(
         f"calls {facts['calls']}; re-asked {facts['re_asked']}; repaired {facts['repaired']}; "
         f"inconsistent {facts['inconsistent']}"
