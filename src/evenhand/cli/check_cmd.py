@@ -66,17 +66,22 @@ def check_command(
     )
     printer = _Printer(check.name, as_json=as_json)
     try:
-        if out is not None:
-            count = check.write(out, labels=out_label_set, on_finding=printer.show)
-            click.echo(f"{counted(count, 'row')} written to {out}", err=True)
-        else:
-            for finding in check:
-                printer.show(finding)
+        _print_or_write(check, printer, out, out_label_set)
     except InputError:
         if check.bad:  # all other rows were checked
             _conclude(check, printer, as_json=as_json)
         raise
     return VIOLATIONS if _conclude(check, printer, as_json=as_json) else 0
+
+
+def _print_or_write(check: Check, printer: _Printer, out: str | None, labels: str | None) -> None:
+    """Show all findings, and write the rows where they go into a file."""
+    if out is not None:
+        count = check.write(out, labels=labels, on_finding=printer.show)
+        click.echo(f"{counted(count, 'row')} written to {out}", err=True)
+        return
+    for finding in check:
+        printer.show(finding)
 
 
 class _Printer:
