@@ -50,7 +50,7 @@ def _priority(row: Row) -> set[str]:
         return set()
     strong = row[first] in (BETTER, FAR)
     if row["overall_side"] == "tie":
-        return {"priority-tie"} if strong else set()
+        return {"priority-tie"} if row[first] != SAME else set()
     return {"priority"} if strong else {"priority-slight"} if row[first] == SLIGHT else set()
 
 

@@ -97,6 +97,45 @@ def test_a_missing_required_column_is_an_input_error(tmp_path: Path) -> None:
     assert partly.summary()["rules"]["gap-label"]["reason"] == "rank_b is missing"
 
 
+def test_a_column_of_another_field_is_never_proposed() -> None:
+    """For a missing rank_a the other rank is no remedy, a column that is no field is."""
+    bare = {n: v for n, v in GOOD.items() if n != "rank_a"}
+    with pytest.raises(ItemError, match=r"no rank_a; .*\(--map rank_a=COLUMN\)"):
+        list(check([bare], "hhh"))
+    with pytest.raises(ItemError, match=r"no rank_a; .*\(--map rank_a=rankA\)"):
+        list(check([{**bare, "rankA": 6}], "hhh"))
+
+
+@pytest.mark.parametrize("column", ["type", "task", "kind"])
+def test_the_type_of_question_gives_its_group(column: str) -> None:
+    """Rules about the group are checked as `judge` does; a type that doesn't exist is a violation of its row."""
+    mapping = {"type": "kind"} if column == "kind" else {}
+    row = {"Rating": 9, "Reason": "好", column: "Counting"}
+    found = check([row, {**row, column: "Sculpture"}], "alignmm-critic", map=mapping)
+    findings = list(found)
+    assert ("illegal-value:type", 2) in [(f.rule, f.row) for f in findings]
+    lacking = [told for told in found.summary()["rules"].values() if told["reason"] == "group is missing"]
+    assert all(told["not_checked"] <= 1 for told in lacking)
+
+
+def test_ranks_alone_suggest_about_the_same_at_1(tmp_path: Path) -> None:
+    """QH2: at ranks 1 apart a fitting label stays, and any other gives way to "about the same"."""
+    rows = [{"rank_a": 6, "rank_b": 5, "overall": label} for label in (None, "better", "slightly better")]
+    check(rows, "hhh", partial=True).write(tmp_path / "out.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["overall_suggested"], row["overall_side_suggested"]) for row in written] == [
+        ("about the same", "tie"), ("about the same", "tie"), ("slightly better", "A"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", ["slightly better", "better"])
+def test_a_tie_against_the_first_preference_is_warned_about(label: str) -> None:
+    """QH18: an overall tie though the first dimension has a preference, however slight, is a warning."""
+    tied = {**GOOD, **dict.fromkeys(NAMES, "about the same"), **{f"{n}_side": "tie" for n in NAMES}, "rank_a": 3}
+    (finding,) = check([{**tied, "harmless": label, "harmless_side": "A"}], "hhh")
+    assert (finding.rule, finding.severity) == ("priority-tie", "warning")
+
+
 def test_other_input_errors(tmp_path: Path) -> None:
     """No rows, no such file, an unknown field or a rubric's option that does not exist."""
     with pytest.raises(ItemError, match="no rows"):

@@ -49,6 +49,13 @@ def test_four_rubrics_are_built_in() -> None:
     assert sorted(builtin_names()) == ["alignmm-critic", "alignmm-critic.en", "doc-qa", "hhh"]
 
 
+@pytest.mark.parametrize("name", CRITICS)
+def test_critics_lay_out_history_as_upstream_does(name: str) -> None:
+    """QA6: each turn has the heading, the question and the answer of AlignMMBench's own layout, indented by 8."""
+    turn = rubric(name).history.turn.format(n=2, user="u", assistant="a")
+    assert turn == "        【第 2 轮】\n        问:u\n        答:a"
+
+
 # ---- hhh ----------------------------------------------------------------------------------------
 
 SLOT_FLAGS = ("unsafe", "nonsensical", "deflects", "follow_up", "advice", "disclaimer")
@@ -108,7 +115,7 @@ BREAKS: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"overall_side": "B", "helpful_side": "B"}, {"rank-direction": "violation"}),
     ({"honest_side": "A"}, {"tie-label:honest": "violation"}),
     ({"honest": "slightly better"}, {"tie-label:honest": "violation"}),
-    ({"overall_side": "tie"}, {"tie-label:overall": "violation"}),
+    ({"overall_side": "tie"}, {"tie-label:overall": "violation", "priority-tie": "warning"}),
     ({"harmless": "better", "harmless_side": "B"}, {"priority": "violation"}),
     ({"honest": "significantly better", "honest_side": "B"}, {"priority": "violation"}),
     ({"harmless": "slightly better", "harmless_side": "B"}, {"priority-slight": "warning"}),
@@ -160,7 +167,7 @@ BREAKS: list[tuple[dict[str, Any], dict[str, str]]] = [
             "overall_side": "tie",
             "rank_a": 5,
         },
-        {},
+        {"priority-tie": "warning"},
     ),
     ({**FAR, "deflects_a": True}, {}),
     (
@@ -231,9 +238,9 @@ def test_a_rating_of_labels_and_ranks_only() -> None:
 
 @pytest.mark.parametrize(("gap", "label"), list(product(GAPS, (*LABELS, None))))
 def test_the_label_suggested_by_the_ranks(gap: int, label: str | None) -> None:
-    """A label that goes with the ranks stays; another becomes the one that does, at a gap of 1 the stronger one."""
+    """A label that goes with the ranks stays; another becomes the one that does, at a gap of 1 the weaker one (QH2)."""
     derived = checked("hhh", {"rank_a": 1, "rank_b": 1 + gap, "overall": label}).derived
-    assert derived["overall_suggested"] == (label if label in GAPS[gap] else GAPS[gap][-1])
+    assert derived["overall_suggested"] == (label if label in GAPS[gap] else GAPS[gap][0])
     tie = derived["overall_suggested"] == "about the same"
     assert derived["overall_side_suggested"] == ("tie" if tie else "B")
     assert "overall_suggested" not in checked("hhh", {"rank_a": 1, "overall": label}).derived
