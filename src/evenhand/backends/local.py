@@ -150,8 +150,8 @@ class LocalBackend:
         """Tokens of the whole prompt, after those of its beginnings that other requests share.
 
         These are the static messages, piece by piece since their end differs where some fields are given, and all
-        before the judge's first reply: what a re-ask shares with the request it follows. Messages are tokenised apart from the model's layout, so that nothing written in them
-        is a chat token.
+        before the judge's first reply: what a re-ask shares with the request it follows. Messages are tokenised
+        apart from the model's layout, so that nothing written in them is a chat token.
         """
         roles = tuple(str(message["role"]) for message in request.messages)
         static = request.static_messages
