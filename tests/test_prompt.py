@@ -325,7 +325,8 @@ def test_re_ask_quotes_the_reply_and_lists_complaints() -> None:
 def test_builtin_rubrics_render(name: str) -> None:
     """Each built-in rubric has one static message with every asked field, and fences all judged text."""
     rubric = load_rubric(name)
-    item: dict[str, Any] = {f.name: f"<value of {f.name}>" for f in rubric.item.fields if f.type == "text"}
+    texts = [field for field in rubric.item.fields if field.type == "text"]
+    item: dict[str, Any] = {f.name: f.choices[0] if f.choices else f"<value of {f.name}>" for f in texts}
     fields = asked_fields(rubric)
     for form in rubric.output.forms:
         prompt = render(rubric, item, fields=fields, form=form, mark=MARK)
