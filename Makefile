@@ -2,8 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-# Threads of the model wait for each other busily: a sixth faster where nothing else runs, slower where something does.
-JUDGE := GOMP_SPINCOUNT=300000 $(BIN)/evenhand judge
+JUDGE := $(BIN)/evenhand judge
 RUNS := runs/demo
 
 .PHONY: setup test demo lint bench lock clean
