@@ -16,6 +16,7 @@ from evenhand.rubric.model import (
     Example,
     Form,
     History,
+    Instruction,
     ItemField,
     ItemSpec,
     Message,
@@ -86,7 +87,7 @@ SCORE = Rubric(
         {"sums": (Note("Count again."), Note("One off is wrong.", "5 for 6", 1))},
     ),
     texts={"intro": "You grade answers.", "aside": "Mind the {braces}."},
-    general=("Be fair.", "Be brief."),
+    general=(Instruction("Be fair."), Instruction("Be brief."), Instruction("Say why first.", asked="reasoning_for_truth")),
 )
 PAIR = Rubric(
     name="pick",
@@ -127,6 +128,16 @@ def system(rubric: Rubric, form: Form = "json") -> str:
 def in_order(text: str, *parts: str) -> bool:
     places = [text.find(part) for part in parts]
     return -1 not in places and places == sorted(places)
+
+
+def test_what_belongs_to_fields_not_asked_is_left_out() -> None:
+    """A scale that no asked field stands on, and an instruction about a field not asked, are not told."""
+    whole = system(SCORE)
+    assert in_order(whole, "Scale points", "2. Be brief.\n3. Say why first.")
+    short = render(SCORE, ITEM, fields=(SCORE.output.fields[0],), form="json", mark=MARK).messages[0]["content"]
+    assert "2. Be brief.\n\n" in short
+    assert "Scale points" not in short
+    assert "Say why first." not in short
 
 
 def test_blocks_stand_in_the_rubrics_order() -> None:

@@ -163,9 +163,11 @@ def _static_block(rubric: Rubric, name: str, fields: tuple[OutputField, ...], fo
     if name == "criteria":
         return wording.criteria(rubric, words)
     if name.startswith("scale:"):
-        return wording.named_scale(rubric.scales[name.removeprefix("scale:")], words)
+        return wording.named_scale(rubric, name.removeprefix("scale:"), fields, words)
     if name == "general":
-        return "\n".join(f"{n}. {text}" for n, text in enumerate(rubric.general, 1))
+        asked = {None, *(field.name for field in fields)}
+        told = (instruction.text for instruction in rubric.general if instruction.asked in asked)
+        return "\n".join(f"{n}. {text}" for n, text in enumerate(told, 1))
     if name == "rules":
         return wording.rules(rubric, words)
     if name == "output":

@@ -124,9 +124,13 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def named_scale(scale: Scale, words: Words) -> str:
-    """A scale under its own name, with its anchors."""
-    return "\n".join([words.scale.format(name=scale.name), *_scale_lines(scale, words)])
+def named_scale(rubric: Rubric, name: str, fields: tuple[OutputField, ...], words: Words) -> str:
+    """A scale under its own name, with its anchors; "" where no field on it is asked."""
+    used = (part.scale for field in fields for part in (field, *field.items))
+    if all(scale is None or scale.name != name for scale in used):
+        return ""
+    scale = rubric.scales[name]
+    return "\n".join([words.scale.format(name=name), *_scale_lines(scale, words)])
 
 
 def _scale_lines(scale: Scale, words: Words) -> list[str]:
@@ -138,7 +142,7 @@ def _scale_lines(scale: Scale, words: Words) -> list[str]:
 
 
 def criteria(rubric: Rubric, words: Words) -> str:
-    """All criteria with scale, anchors and examples; a scale that has a block of its own is only named there."""
+    """All criteria with anchors and examples; legal values are told with the fields to give, and beside anchors."""
     shown = _shown_scales(rubric)
     parts = [_criterion(criterion, words, brief=criterion.scale.name in shown) for criterion in rubric.criteria]
     return "\n\n".join([words.criteria if len(parts) > 1 else words.criterion, *parts])
@@ -152,7 +156,8 @@ def _shown_scales(rubric: Rubric) -> set[str]:
 
 def _criterion(criterion: Criterion, words: Words, *, brief: bool) -> str:
     lines = [f"{criterion.name}{words.colon}{criterion.text}"]
-    lines += [scale_text(criterion.scale, words)] if brief else _scale_lines(criterion.scale, words)
+    if criterion.scale.anchors and not brief:
+        lines += _scale_lines(criterion.scale, words)
     question = None
     for example in criterion.examples:
         if example.question != question:

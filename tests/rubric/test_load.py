@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import InputError, RubricError, UnknownNameError
 from evenhand.rubric.load import builtin_names, expression_names, load_rubric, parse_rubric
-from evenhand.rubric.model import Aggregate, Example, Message, Option
+from evenhand.rubric.model import Aggregate, Example, Instruction, Message, Option
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import compile_rubric
 from evenhand.scale import Anchor, Scale
@@ -50,6 +50,15 @@ def test_defaults_follow_the_language_and_mode() -> None:
     unknown = rubric(changed(TEN_LINES, "mode: score", "mode: score\nlanguage: fr"))
     assert unknown.texts["intro"] == rubric(TEN_LINES).texts["intro"]
     assert rubric(PAIR).texts["intro"] != unknown.texts["intro"]
+
+
+def test_an_instruction_may_belong_to_an_output_field() -> None:
+    """`asked` names an output field; another name is a mistake with its line and the fields that exist."""
+    rubric = parse_rubric(TEN_LINES + "general: [Be fair., {text: Say why., asked: reason}]\n", file=None)
+    assert rubric.general == (Instruction("Be fair."), Instruction("Say why.", "reason"))
+    with pytest.raises(RubricError, match="unknown output field 'raeson'") as caught:
+        parse_rubric(TEN_LINES + "general: [{text: Say why., asked: raeson}]\n", file=None)
+    assert "reason" in str(caught.value)
 
 
 def test_types_and_general_are_in_the_default_prompt() -> None:

@@ -25,6 +25,7 @@ from evenhand.errors import FinalBackendError, InputError, MissingExtraError, Re
 
 #: How many of the likeliest next tokens are looked at; legal values beyond them have next to no probability.
 TOP = 256
+_THREADS_OF_ONE_TOKEN = 2
 _TEMPLATE_KEY = b"tokenizer.chat_template"
 #: Templates that print today's date or open a hidden reasoning part would make a reply depend on more than the request.
 _TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "1 January 2025"}
@@ -77,7 +78,7 @@ class Engine:
     Args:
         path: The GGUF file.
         n_ctx: Tokens of prompt and answer together.
-        threads: Threads that compute.
+        threads: Threads that compute more than one token at a time.
 
     Raises:
         MissingExtraError: xllamacpp is not installed.
@@ -243,12 +244,13 @@ def _start(path: Path, address: str, *, n_ctx: int, threads: int) -> Any:
     params.n_ctx = n_ctx
     params.n_parallel = 1
     params.n_gpu_layers = 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    # Over one token, attention splits its sums among the threads: a fixed count keeps the numbers off the machine's.
+    params.cpuparams.n_threads = _THREADS_OF_ONE_TOKEN
+    params.cpuparams_batch.n_threads = threads
     params.n_threads_http = 2
     params.cache_ram_mib = 0  # no state of other questions is ever swapped in
     params.n_ctx_checkpoints = 0
-    # Flash attention splits its sums among the threads: with it the numbers would depend on their count.
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
     params.fit_params = False  # numbers must not depend on how much memory happens to be free
     params.ui = False
     params.verbosity = -1

@@ -138,7 +138,7 @@ RUBRIC = Keys(
         "history": Keys({}, {"heading": _TEXT, "turn": _TEXT, "empty": _TEXT}),
         "images": Keys({}, {"shown": _BOOL}),
         "text": MapOf(_TEXT),
-        "general": _TEXTS,
+        "general": ListOf(ByKind({"text": _TEXT, "map": Keys({"text": _TEXT, "asked": _TEXT}, {})})),
         "labels": MapOf(_TEXT),
         "ask": MapOf(Leaf(("text", "null"))),
         "aggregate": Keys(

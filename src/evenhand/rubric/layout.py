@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from evenhand.rubric.model import Aggregate, Criterion, ItemSpec, Message, Output
+from evenhand.rubric.model import Aggregate, Criterion, Instruction, ItemSpec, Message, Output
 from evenhand.rubric.options import Context
 from evenhand.rubric.problems import shown
 from evenhand.rubric.yaml_tree import Node
@@ -37,6 +37,18 @@ def read_texts(context: Context, item: ItemSpec) -> dict[str, str]:
             context.problems.at(node.key_line, node.path, f"{shown(name)} already is a block", "choose another name")
         texts[name] = node.value
     return texts
+
+
+def read_general(context: Context, output: Output) -> tuple[Instruction, ...]:
+    """The general instructions."""
+    found = []
+    for node in context.root.elements("general"):
+        asked = node.get("asked")
+        if asked is not None and output.field(asked.value) is None:
+            context.problems.unknown(asked, "output field", asked.value, [field.name for field in output.fields])
+        text = node.text("text") if node.kind == "map" else str(node.value)
+        found.append(Instruction(text, asked.value if asked is not None else None))
+    return tuple(found)
 
 
 def read_prompt(

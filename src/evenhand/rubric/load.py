@@ -13,7 +13,7 @@ from evenhand.rubric.criteria import read_criteria, read_scales
 from evenhand.rubric.fields import check_given, read_output
 from evenhand.rubric.format import RUBRIC
 from evenhand.rubric.items import read_history, read_item, read_types, with_choices
-from evenhand.rubric.layout import read_aggregate, read_preference, read_prompt, read_texts
+from evenhand.rubric.layout import read_aggregate, read_general, read_preference, read_prompt, read_texts
 from evenhand.rubric.logic import TYPE_NAMES, CheckExpression, LogicReader
 from evenhand.rubric.marks import check_requirements
 from evenhand.rubric.model import Rubric
@@ -162,7 +162,7 @@ def build(context: Context, text: str, check_expression: CheckExpression | None)
         history=read_history(context),
         images_shown=bool((images := root.get("images")) and images.flag("shown")),
         texts=texts,
-        general=tuple(entry.value for entry in root.elements("general")),
+        general=read_general(context, output),
         ask=read_ask(context, criteria),
         aggregate=read_aggregate(context, item, criteria),
         options=context.options,

@@ -241,6 +241,14 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Instruction:
+    """One general instruction; with ``asked``, told only to a judge who is asked for that output field."""
+
+    text: str
+    asked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of the prompt: blocks in order.
 
@@ -325,7 +333,7 @@ class Rubric:
     history: History = field(default_factory=History)
     images_shown: bool = False
     texts: Mapping[str, str] = field(default_factory=dict)
-    general: tuple[str, ...] = ()
+    general: tuple[Instruction, ...] = ()
     ask: Mapping[str, str | None] = field(default_factory=dict)
     aggregate: Aggregate = field(default_factory=Aggregate)
     options: tuple[Option, ...] = ()
