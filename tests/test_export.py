@@ -111,3 +111,25 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, name: str) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 9_000_000  # the rows have twice that
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to, None])
+def test_the_file_that_rows_come_from_is_never_written(tmp_path: Path, link: Any) -> None:
+    """A source as target is refused by whatever name, and nothing of it is lost."""
+    source = tmp_path / "in.jsonl"
+    source.write_text("precious")
+    target = source if link is None else tmp_path / "x.jsonl"
+    if link is not None:
+        link(target, source)
+    with pytest.raises(InputError, match="is the file that the rows come from"):
+        write_rows(lambda: iter(ROWS), str(target), sources=["gone.jsonl", source])
+    assert source.read_text() == target.read_text() == "precious"
+
+
+def test_a_link_as_target_stays_a_link(tmp_path: Path) -> None:
+    """The file that a link names is replaced, not the link."""
+    (tmp_path / "link.jsonl").symlink_to("real.jsonl")
+    (tmp_path / "real.jsonl").write_text("old")
+    assert _write(tmp_path / "link.jsonl") == 4
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len((tmp_path / "real.jsonl").read_text("utf-8").splitlines()) == 4

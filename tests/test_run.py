@@ -13,9 +13,10 @@ import pytest
 from evenhand.api import Run, make_spec
 from evenhand.backend import Backend, BackendSettings, Request
 from evenhand.backends.fake import Fake
-from evenhand.errors import AccessError, InputError, ItemError, RunError
+from evenhand.errors import AccessError, BackendError, InputError, ItemError, RunError
 from evenhand.judging import Answer, Judge
 from evenhand.run import Progress, open_run, run
+from evenhand.run_folder import set_aside
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
 from evenhand.verdict import Reply
@@ -178,7 +179,7 @@ def test_every_setting_of_a_run_is_on_record() -> None:
     renamed = {"source": "data", "backend": "timeout_s"}  # the endpoint is part of the judge's identity
     no_setting = {"folder", "fresh"}
     names = {f.name for f in fields(spec)} - compared - no_setting
-    assert {renamed.get(name, name) for name in names} == set(spec.harmless)
+    assert {renamed.get(name, name) for name in names} == set(spec.harmless) - {"data_from_run"}
 
 
 def test_fresh_starts_over_and_keeps_foreign_files(out: Path) -> None:
@@ -196,7 +197,35 @@ def test_fresh_with_a_bad_input_keeps_the_old_run(out: Path) -> None:
     with pytest.raises(ItemError):
         run_it([BAD], TWO, "fake:bottom", out, fresh=True)
     assert [row["truth"] for row in Run(out).rows()] == [4, 4, 4]
-    assert sorted(p.name for p in out.iterdir()) == ["run.sqlite"]
+    assert sorted(p.name for p in out.iterdir()) == ["lock", "run.sqlite"]
+
+
+def test_fresh_keeps_the_old_run_until_the_new_one_has_an_answer(server: FakeServer, out: Path) -> None:
+    """A judge that can't be reached, or refuses us, replaces no verdicts."""
+    run_it(rows(3), TWO, "fake:top", out)
+    for judge, options, message in (
+        ("fake:error", {}, "still holds the run that --fresh was to replace"),
+        ("openai:m", {"base_url": server.with_faults(fault="401")}, "401"),
+    ):
+        with pytest.raises(BackendError, match=message):
+            run_it(rows(3), TWO, judge, out, fresh=True, **options)
+        assert [row["truth"] for row in Run(out).rows()] == [4, 4, 4]
+        assert sorted(p.name for p in out.iterdir()) == ["lock", "run.sqlite"]
+
+
+@pytest.mark.parametrize(("judge", "truth"), [("fake:bottom", 0), ("fake:error", 4)])
+def test_a_replacement_that_was_killed_is_ended_later(out: Path, judge: str, truth: int) -> None:
+    """The next command keeps the new run if it holds an answer, else brings the old one back."""
+    run_it(rows(2), TWO, "fake:top", out)
+    set_aside(out)
+    assert [row["truth"] for row in Run(out).rows()] == [4, 4]
+    set_aside(out)
+    (out / "run.sqlite.old").rename(out / "hidden")
+    run_it(rows(2), TWO, judge, out)
+    (out / "hidden").rename(out / "run.sqlite.old")
+    assert run_it(rows(2), TWO, "fake:bottom" if truth == 0 else "fake:top", out).asked == 0
+    assert [row["truth"] for row in Run(out).rows()] == [truth] * 2
+    assert sorted(p.name for p in out.iterdir()) == ["lock", "run.sqlite"]
 
 
 def test_bad_rows_stop_everything_before_anything_is_sent(server: FakeServer, out: Path) -> None:
@@ -412,3 +441,18 @@ def test_fence_keys(tmp_path: Path, judge: str, same: bool) -> None:
         with open_run(spec, spec.judge.open(spec.backend)) as store:
             keys.append(store.manifest["key"])
     assert (keys[0] == keys[1]) is same
+
+
+def test_columns_beside_the_fields_follow_the_input(out: Path) -> None:
+    """A column that no judge sees may change, come or go: nothing is asked again, and the rows show it as it is now."""
+    extra = [{**row, "system": "old", "gone": 1} for row in rows(2)]
+    run_it(extra, TWO, "fake", out)
+    now = [{**row, "system": f"new {k}", "late": k} for k, row in enumerate(rows(2))]
+    assert run_it(now, TWO, "fake", out).asked == 0
+    assert [(r["system"], r["late"], "gone" in r) for r in Run(out).rows()] == [
+        ("new 0", 0, False),
+        ("new 1", 1, False),
+    ]
+    assert set(Run(out).summary(by="system")["by"]) == {"new 0", "new 1"}
+    run_it(now[:1], TWO, "fake", out, store_texts=False)
+    assert [r["system"] for r in Run(out).rows()] == ["new 0", "new 1"]

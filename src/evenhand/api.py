@@ -56,6 +56,16 @@ class Run:
         with Store.open(self.folder) as store:
             yield from verdict_rows(store, self.rubric, value=value, long=long)
 
+    def sources(self) -> list[Path]:
+        """The files that the run was made from: its data, recorded or scripted replies. They may be gone."""
+        with Store.open(self.folder) as store:
+            manifest = store.manifest
+        _, _, argument = manifest["judge"]["spec"].partition(":")
+        found = [Path(argument)]
+        for command in manifest["commands"]:
+            found += [Path(command["data"]), self.folder / (command.get("data_from_run") or "")]
+        return found
+
     def verdicts(self) -> Iterator[Verdict]:
         """All verdicts, in input order."""
         with Store.open(self.folder) as store:

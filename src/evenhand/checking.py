@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evenhand.errors import InputError, ItemError, Problem
-from evenhand.export import find_writer, write_rows
+from evenhand.export import find_writer, refuse_overwriting, write_rows
 from evenhand.labels import Preference, label_set
 from evenhand.ratings import RatingReader, preferences
 from evenhand.rows import RawRow
@@ -107,6 +107,7 @@ class Check:
         self._reader = RatingReader(rubric, self._rules.names, mapping=mapping, labels=labels, partial=partial)
         opened = open_source(str(source) if isinstance(source, Path) else source, format=format)
         self.name = opened.name
+        self._sources = (str(source),) if isinstance(source, str | Path) else ()
         self.bad = 0
         self._skip_bad = skip_bad
         self._problems: list[Problem] = []
@@ -179,9 +180,11 @@ class Check:
             The number of rows written.
 
         Raises:
-            InputError: a file name that names no format, or any error of `__iter__`; then nothing is written.
+            InputError: a file name that names no format or the input itself, or any error of `__iter__`; then nothing
+                is written.
         """
         find_writer(Path(target))
+        refuse_overwriting(Path(target), self._sources)
         converted = preferences(self._rubric) if labels is not None else ()
         if labels is not None and not converted:
             raise InputError(f"rubric {self._rubric.name} has no labels that {labels} could stand for")

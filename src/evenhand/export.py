@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ _INT64 = 1 << 63
 Rows = Callable[[], Iterator[Mapping[str, Any]]]
 
 
-def write_rows(rows: Rows, target: str) -> int:
+def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -> int:
     """Write rows to a file whose ending names the format, or as JSON lines to stdout for "-".
 
     Memory does not grow with the number of rows. CSV, TSV and Parquet have every column that occurs in any row,
@@ -28,18 +28,22 @@ def write_rows(rows: Rows, target: str) -> int:
     Args:
         rows: Gives the rows from the first on; called twice for tables.
         target: File name ending in .jsonl, .csv, .tsv or .parquet, or "-".
+        sources: Files that the rows come from, which must not be overwritten.
 
     Returns:
         The number of rows written.
 
     Raises:
-        InputError: an ending that names no format, or a folder that can't be written.
+        InputError: an ending that names no format, a folder that can't be written, or one of the sources as target.
         MissingExtraError: Parquet without pyarrow.
     """
     if target == "-":
         return _write_jsonl(rows(), sys.stdout)
     path = Path(target)
     writer = find_writer(path)
+    refuse_overwriting(path, sources)
+    if path.is_symlink():  # the file it names is replaced, not the link
+        path = path.resolve()
     beside = path.with_name(f".{path.name}.part{path.suffix}")
     try:
         count = writer(rows, beside)
@@ -63,6 +67,21 @@ def find_writer(path: Path) -> Callable[[Rows, Path], int]:
     if not path.parent.is_dir():
         raise InputError(f"can't write {path}: no folder {path.parent}")
     return writers[path.suffix.lower()]
+
+
+def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
+    """Refuse a target that is one of some files, by whatever name: its rows would be lost.
+
+    Raises:
+        InputError: it is the same file as one of the sources, directly or by a link.
+    """
+    for source in sources:
+        try:
+            same = target.samefile(source)
+        except (OSError, ValueError):  # one of them doesn't exist
+            continue
+        if same:
+            raise InputError(f"{target} is the file that the rows come from", hint="write to another file")
 
 
 def _jsonl(rows: Rows, path: Path) -> int:

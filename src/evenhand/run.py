@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.backend import Backend, BackendSettings
-from evenhand.errors import InputError, ItemError, Problem, RunError
+from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge
 from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
+from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
-from evenhand.run_folder import drop_aside, exists, put_back, remove, set_aside
+from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
 from evenhand.sources import BadRow, read_items
 from evenhand.store import Store, StoredRow
@@ -97,6 +99,7 @@ class RunSpec:
         """What is only recorded: which trials are asked, how fast and for what report; not what comes of one."""
         return {
             "data": self.source if isinstance(self.source, str) else type(self.source).__name__,
+            "data_from_run": _from_folder(self.source, self.folder),
             "format": self.format,
             "mapping": dict(self.mapping),
             "limit": self.limit,
@@ -110,6 +113,13 @@ class RunSpec:
             "store_texts": self.store_texts,
             "ask": self.ask,
         }
+
+
+def _from_folder(source: Any, folder: Path) -> str | None:
+    """The path of the data from the run folder, which holds in whatever folder a later command is given."""
+    if not isinstance(source, str) or source == STDIN:
+        return None
+    return os.path.relpath(os.path.realpath(source), os.path.realpath(folder))
 
 
 @dataclass(slots=True)
@@ -178,8 +188,11 @@ async def run(
 
 @contextlib.contextmanager
 def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
-    """The run's store, new or resumed; a new one is removed again if its input proves bad, and gives its place
-    back to the one that it was to replace."""
+    """The run's store, new or resumed; a new one is removed again if its input proves bad.
+
+    With ``fresh`` the run that was there stays aside until the new one holds an answer: if it ends without, whatever
+    the reason, the old run has its place again.
+    """
     if spec.repeats < 1:
         raise InputError(f"repeats must be at least 1, not {spec.repeats}")
     manifest = new_manifest(
@@ -192,6 +205,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         re_ask=spec.re_ask,
         repeatable=backend.deterministic,
     )
+    recover(spec.folder)
     if spec.fresh and exists(spec.folder):
         set_aside(spec.folder)
     created = not exists(spec.folder)
@@ -199,17 +213,24 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     try:
         require_same(store.manifest, manifest, str(spec.folder))
         yield store
+        failed = _first_failure(store) if spec.fresh else None
     except InputError:
         store.close()
         if created:
             remove(spec.folder)
-            if spec.fresh:
-                put_back(spec.folder)
         raise
     finally:
         store.close()
-        if spec.fresh:
-            drop_aside(spec.folder)
+        restored = recover(spec.folder)
+    if restored and failed is not None:
+        raise FinalBackendError(
+            f"the judge gave no answer: {failed}",
+            hint=f"{spec.folder} still holds the run that --fresh was to replace",
+        )
+
+
+def _first_failure(store: Store) -> str | None:
+    return next((verdict.detail for _, found in store.verdicts() for verdict in found.values()), None)
 
 
 def take_in(spec: RunSpec, store: Store) -> None:

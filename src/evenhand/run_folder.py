@@ -45,29 +45,54 @@ def remove(folder: Path) -> None:
 
 
 def set_aside(folder: Path) -> None:
-    """Take a run out of its place, whatever state it is in; `put_back` brings it back, `drop_aside` removes it.
+    """Take a run out of its place, whatever state it is in; `recover` brings it back or removes it.
 
     Raises:
         RunError: another process is at work there.
     """
     handle = lock(folder)
-    for part in _PARTS:
-        if (folder / (FILE + part)).exists():
-            (folder / (FILE + part)).replace(folder / (_ASIDE + part))
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(folder / FILE)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # all in one file, so that one rename moves it
+    _move(folder, FILE, _ASIDE)
     os.close(handle)
 
 
-def put_back(folder: Path) -> None:
-    """Give a run that was set aside its place again."""
-    for part in _PARTS:
-        if (folder / (_ASIDE + part)).exists():
-            (folder / (_ASIDE + part)).replace(folder / (FILE + part))
+def recover(folder: Path) -> bool:
+    """End a replacement: the run that was set aside gets its place back, unless the new one holds an answer.
+
+    Returns:
+        Whether a run was brought back. No, and nothing was done, where none was set aside.
+
+    Raises:
+        RunError: another process is at work there.
+    """
+    if not any((folder / (_ASIDE + part)).exists() for part in _PARTS):
+        return False
+    handle = lock(folder)
+    try:
+        back = (folder / _ASIDE).exists() and not _answered(folder / FILE)
+        for part in _PARTS:
+            (folder / ((FILE if back else _ASIDE) + part)).unlink(missing_ok=True)
+        if back:
+            _move(folder, _ASIDE, FILE)
+    finally:
+        os.close(handle)
+    return back
 
 
-def drop_aside(folder: Path) -> None:
-    """Remove a run that was set aside, if there is one."""
+def _move(folder: Path, name: str, other: str) -> None:
     for part in _PARTS:
-        (folder / (_ASIDE + part)).unlink(missing_ok=True)
+        if (folder / (name + part)).exists():
+            (folder / (name + part)).replace(folder / (other + part))
+
+
+def _answered(file: Path) -> bool:
+    """Whether a store holds an answer of its judge: any verdict but a failed one."""
+    if not file.is_file():
+        return False
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(file)) as db:
+        return db.execute("SELECT 1 FROM trial WHERE status <> 'failed' LIMIT 1").fetchone() is not None
+    return False
 
 
 def lock(folder: Path) -> int:

@@ -19,7 +19,7 @@ from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, item_from_plain, item_to_plain
 from evenhand.judging import Answer, Exchange
-from evenhand.run_folder import FILE, damaged, exists, lock, make, unusable
+from evenhand.run_folder import FILE, damaged, exists, lock, make, recover, unusable
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
@@ -108,6 +108,8 @@ class Store:
             InputError: not a run folder.
             RunError: damaged, locked by another process, or written by another version of evenhand.
         """
+        if not exists(folder):
+            recover(folder)  # a replacement of the run was killed in between
         if not exists(folder):
             raise InputError(f"{folder} is not a run folder", hint="a run is what `evenhand judge ... --out` made")
         store = cls(folder, write=write)
@@ -200,8 +202,8 @@ class Store:
             kept = text if texts else _NO_TEXTS
             self._db.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, kept, row.problem))
         else:
-            kept = old[2]
-            self._db.execute("UPDATE item SET seq = ? WHERE id = ?", (row.seq, key))
+            kept = text if old[2] != _NO_TEXTS else _NO_TEXTS  # columns beside the fields may have changed
+            self._db.execute("UPDATE item SET seq = ?, content = ? WHERE id = ?", (row.seq, kept, key))
             displaced.pop(str(key), None)
         if row.item:
             passing = text if kept == _NO_TEXTS else None

@@ -147,3 +147,16 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
         assert process.returncode == 6
         peaks.append(usage.ru_maxrss)
     assert peaks[1] < peaks[0] * 1.2
+
+
+@pytest.mark.parametrize("name", ["in.csv", "./in.csv", "hard.csv", "soft.csv"])
+def test_out_onto_the_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The ratings are never overwritten by their own check, whatever name they are given."""
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "in.csv"
+    source.write_text("id,harmless,overall\n1,A is better,A is better\n")
+    (tmp_path / "hard.csv").hardlink_to(source)
+    (tmp_path / "soft.csv").symlink_to(source)
+    before = source.read_bytes()
+    assert run(["check", "in.csv", "--rubric", "hhh", "--partial", "--out", name]) == 2
+    assert source.read_bytes() == before

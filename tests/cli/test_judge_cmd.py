@@ -443,3 +443,17 @@ def test_half_a_surrogate_pair_can_be_shown(project: Path) -> None:
         done = subprocess.run([sys.executable, "-m", "evenhand", *more], capture_output=True, check=False)
         assert (done.returncode, done.stderr.count(b"Traceback")) == (0, 0)
         assert b"\\ud800" in done.stdout
+
+
+def test_export_never_overwrites_the_input(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data that the run was made from is refused as target with 2, from whatever folder."""
+    before = (project / "data.jsonl").read_bytes()
+    assert _judge() == 0
+    assert run(["export", "run", "--to", "data.jsonl"]) == 2
+    (project / "other").mkdir()
+    monkeypatch.chdir(project / "other")
+    assert run(["export", "../run", "--to", "../data.jsonl"]) == 2
+    assert "../data.jsonl is the file that the rows come from" in capsys.readouterr().err
+    assert (project / "data.jsonl").read_bytes() == before

@@ -139,3 +139,11 @@ def test_a_percent_sign_in_a_text_is_no_directive() -> None:
     root, found = read_yaml('a: "x\n% y"\n')
     assert root is not None
     assert (plain(root), found) == ({"a": "x % y"}, [])
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 4000, "9" * 5000, "-" + "9" * 4000, "1e999", ".inf", ".nan"])
+def test_a_number_beyond_all_bounds_is_a_mistake_with_its_line(number: str) -> None:
+    """However many digits a number has, it is told with line and path, never a traceback."""
+    _, problems = read_yaml(f"a: 1\nb: {number}\n")
+    assert [(p.line, p.path) for p in problems] == [(2, "$.b")]
+    assert "is not a usable number" in problems[0].message

@@ -96,7 +96,8 @@ def export(run: str, target: str, long: bool, value: str) -> int:
     from evenhand.export import write_rows
 
     judged = Run(run)
-    count = write_rows(lambda: judged.rows(value=value, long=long), target)  # type: ignore[arg-type]
+    rows = lambda: judged.rows(value=value, long=long)  # type: ignore[arg-type]  # noqa: E731
+    count = write_rows(rows, target, sources=judged.sources())
     click.echo(f"{counted(count, 'row')} written to {target}", err=True)
     return 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import Problem
@@ -268,4 +267,4 @@ def _number(text: str, *, whole: bool) -> int | float | None:
             number = float(digits)
     except ValueError:
         return None
-    return number if isfinite(number) and abs(number) <= MAX_INT else None
+    return number if abs(number) <= MAX_INT else None  # NaN is neither
