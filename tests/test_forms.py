@@ -88,7 +88,8 @@ def test_the_best_form_that_works_is_found_once(
 
 def test_workers_do_not_each_find_out_the_form(server: FakeServer, tmp_path: Path) -> None:
     """However many trials are in flight, a form that does not work is sent once."""
-    forms = _run(server, tmp_path / "run", n=40, drop="json_schema", plain='{"reason": "fine"}', latency="5")
+    url = server.with_faults(drop="json_schema", plain='{"reason": "fine"}', latency="5")
+    forms = _run_at(url, server, tmp_path / "run", n=40)
     assert (forms.count("schema"), forms.count("tool"), len(forms)) == (1, 40, 41)
 
 

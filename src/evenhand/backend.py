@@ -95,14 +95,17 @@ class BackendSettings:
         model: Model name after the colon of a judge spec; "" when absent.
         base_url: Endpoint, None for the backend's default.
         headers: Extra HTTP headers; values are secrets and are never stored.
+        sampling: Sampling settings that every request will carry; a backend that can't honour one says so with an
+            `InputError` when it is opened.
         timeout_s: Seconds allowed for one request.
         attempts: Most tries for one request where a retry can help (at least 1).
         concurrency: Requests that may be in flight at once.
     """
 
     model: str = ""
-    base_url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    base_url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0
     attempts: int = 4
     concurrency: int = 8

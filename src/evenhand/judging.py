@@ -41,7 +41,7 @@ class Judge:
 
     def open(self, settings: BackendSettings) -> Backend:
         """Open the backend; nothing is sent yet."""
-        backend: Backend = load("backend", self.backend)(replace(settings, model=self.model))
+        backend: Backend = load("backend", self.backend)(replace(settings, model=self.model, sampling=self.settings))
         return backend
 
 

@@ -179,6 +179,7 @@ async def run(
             asker = make_asker(spec, store, backend)
             total, stored = count(spec, store)
             progress.start(total, stored)
+            concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
             with _signals(stop, progress) if signals else contextlib.nullcontext():
                 asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,10 @@ from evenhand.verdict import Reply, ToolCall, Usage
 #: Key of ``learned`` for an endpoint that takes no system message.
 SYSTEM_ROLE = "system role"
 _SCHEMA_NAME = "verdict"
+#: Levels of lists and objects in a body. No honest reply comes near.
+_DEEPEST = 100
+#: More tokens or dollars of one reply are nonsense, and would spoil every sum they stand in.
+_MOST = 10**12
 
 
 def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
@@ -65,19 +69,41 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def decode(body: bytes) -> Any:
+def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
     """Plain data from JSON bytes; lone surrogates as in `encode`.
 
+    Args:
+        body: What was received, or a line of a file.
+        clean: Applied to every text in it, keys included.
+
     Raises:
-        ValueError: not JSON.
+        ValueError: not JSON, or nested deeper than 100 levels.
     """
     try:
-        return msgspec.json.decode(body)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    except ValueError:
-        # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
-        return msgspec.json.decode(encode(json.loads(body, parse_constant=_refuse)))
+        try:
+            data = msgspec.json.decode(body)
+        except ValueError:
+            # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
+            data = json.loads(body, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON at column {error.colno}: {error.msg}") from None
+    return _cleaned(data, clean, _DEEPEST)
+
+
+def _cleaned(value: Any, clean: Callable[[str], str], levels: int) -> Any:
+    if isinstance(value, str):
+        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode())
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        raise ValueError("nested too deeply")
+    if isinstance(value, list):
+        return [_cleaned(element, clean, levels - 1) for element in value]
+    return {_cleaned(k, clean, levels): _cleaned(v, clean, levels - 1) for k, v in value.items()}
 
 
 def reply_of(data: Any, latency_s: float) -> Reply:
@@ -147,13 +173,19 @@ def _usage(usage: Any, latency_s: float) -> Usage:
         prompt_tokens=_count(usage.get("prompt_tokens")),
         completion_tokens=_count(usage.get("completion_tokens")),
         cached_tokens=_count(cached),
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None,
+        cost_usd=_amount(cost),
         latency_s=latency_s,
     )
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and _amount(value) is not None else None
+
+
+def _amount(value: Any) -> float | None:
+    """A number of dollars or tokens; None for what can't be one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value <= _MOST else None
 
 
 def _text(value: Any) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import ipaddress
 import os
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from evenhand.errors import InputError
 
@@ -16,6 +17,8 @@ DEFAULT_URL = "https://api.openai.com/v1"
 _PATH = "/chat/completions"
 #: Shorter values are words like "none" or "EMPTY"; blotting them out would garble replies.
 _SHORTEST_SECRET = 8
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Endpoint:
         """The proxy the environment names for it; never one for this machine.
 
         Raises:
-            InputError: a proxy that does not speak HTTP.
+            InputError: a proxy that does not speak HTTP, or an address that can't be read.
         """
         parts = urlsplit(self.url)
         if self.loopback or urllib.request.proxy_bypass(parts.hostname or ""):
@@ -50,12 +53,19 @@ class Endpoint:
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         if proxy and "://" not in proxy:
             proxy = f"http://{proxy}"
-        if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-            raise InputError(
-                f"the environment names a {urlsplit(proxy).scheme} proxy; only HTTP proxies are served",
-                hint=f"add {parts.hostname} to no_proxy, or name an HTTP proxy",
-            )
-        return proxy or None
+        if not proxy:
+            return None
+        remedy = f"add {parts.hostname} to no_proxy, or name an HTTP proxy as in http://host:3128"
+        try:
+            scheme = urlsplit(proxy).scheme
+            usable = bool(urlsplit(proxy).hostname) and urlsplit(proxy).port != 0
+        except ValueError:
+            raise InputError(f"the {parts.scheme} proxy of the environment has no address", hint=remedy) from None
+        if scheme not in ("http", "https"):
+            raise InputError(f"the environment names a {scheme} proxy; only HTTP proxies are served", hint=remedy)
+        if not usable:
+            raise InputError(f"the {parts.scheme} proxy of the environment has no address", hint=remedy)
+        return proxy
 
 
 def find_endpoint(base_url: str | None, headers: Mapping[str, str]) -> Endpoint:
@@ -64,18 +74,12 @@ def find_endpoint(base_url: str | None, headers: Mapping[str, str]) -> Endpoint:
     Raises:
         InputError: an address that can't be used, no key for a server beyond this machine, or a broken header.
     """
-    given = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-    parts = urlsplit(given)
-    try:
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if parts.username or parts.password:
-        raise InputError("the base URL holds a user name or password", hint="give the key in OPENAI_API_KEY")
-    if not usable:
-        raise InputError(f"{given!r} is no base URL", hint="as in http://127.0.0.1:8000/v1 or https://host/v1")
-    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(_PATH)}"
     key = os.environ.get("OPENAI_API_KEY", "").strip()
+    if base_url is None and "OPENAI_BASE_URL" in os.environ:
+        parts = _address(os.environ["OPENAI_BASE_URL"], "OPENAI_BASE_URL", key)
+    else:
+        parts = _address(DEFAULT_URL if base_url is None else base_url, "base URL", key)
+    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(_PATH)}"
     own = {name.lower() for name in headers}
     loopback = is_loopback(parts.hostname or "")
     if not key and not loopback and not own & {"authorization", "api-key", "x-api-key"}:
@@ -85,24 +89,99 @@ def find_endpoint(base_url: str | None, headers: Mapping[str, str]) -> Endpoint:
         sent["Authorization"] = f"Bearer {key}"
     sent.update(headers)
     for name, value in sent.items():
-        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or re.search(
-            r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]", value
-        ):
-            raise InputError(f"header {name!r} has a character that headers can't hold")
+        if not _HEADER_NAME.fullmatch(name):  # not shown: a key may stand in it where its sign = was forgotten
+            raise InputError("the name of a header has a character that headers can't hold", hint="as in X-Name=value")
+        if _NOT_IN_HEADERS.search(value):
+            raise InputError(f"header {name!r} has a character that headers can't hold", hint="one line of text")
     query = f"?{parts.query}" if parts.query else ""
     return Endpoint(base, f"{base}{_PATH}{query}", sent, _secrets(key, headers, parts.query), loopback)
 
 
+def _address(given: str, place: str, key: str) -> SplitResult:
+    """The parts of an address that can be used.
+
+    Raises:
+        InputError: it can't be; what may be secret in it is not shown.
+    """
+    given = given.strip()
+    parts = None
+    try:
+        parts = urlsplit(given)
+        wrong = _wrong(given, parts)
+    except ValueError:  # brackets, a port that is no number, or a name that can't be looked up
+        wrong = "its host or port can't be read"
+    if parts is not None and not wrong:
+        return parts
+    hint = "as in http://127.0.0.1:8000/v1 or https://host/v1"
+    if not given:
+        raise InputError(f"{place} is empty", hint=f"{hint}; leave it out altogether for {DEFAULT_URL}")
+    if "@" in given:
+        hint = f"{hint}; give a key in OPENAI_API_KEY"
+    shown = re.split(r"[?#]", given, maxsplit=1)[0].rpartition("@")[2]
+    shown = redactor((key,) if len(key) >= _SHORTEST_SECRET else ())(shown)
+    raise InputError(f"{place} {shown!r} can't be used: {wrong}", hint=hint)
+
+
+def _wrong(given: str, parts: SplitResult) -> str:
+    """What is wrong with an address; "" where nothing is.
+
+    Raises:
+        ValueError: its host or port can't be read.
+    """
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return "it does not begin with http:// or https://"
+    if "@" in parts.netloc:
+        return "it holds a user name or password"
+    if re.search(r"[\s\x00-\x20\x7f]", given):
+        return "it holds a space or a control character"
+    host = parts.hostname or ""
+    host.encode("idna")
+    if not re.fullmatch(r"[\w.:-]+(%\w+)?", host) or (":" in host and not _is_address(host)):
+        return "its host can't be read" if host else "it names no host"
+    return "" if parts.port is None or parts.port > 0 else "its port is 0"
+
+
+def redactor(secrets: tuple[str, ...]) -> Callable[[str], str]:
+    """A function that blots out every secret in a text, also where it is written with the escapes of JSON, of
+    addresses or of HTML."""
+    if not secrets:
+        return str
+    plain = re.compile("|".join(map(re.escape, secrets)))
+    escaped = re.compile("|".join("".join(map(_writings, secret)) for secret in secrets))
+
+    def redact(text: str) -> str:
+        pattern = escaped if any(mark in text for mark in "\\%&+") else plain
+        return pattern.sub("[redacted]", text)
+
+    return redact
+
+
+def _writings(char: str) -> str:
+    """A pattern of all ways to write one character."""
+    code = ord(char)
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in char.encode("utf-8", "replace"))
+    ways = [rf"\\+u{code:04x}", percent, f"&#0*{code};", f"&#x0*{code:x};", re.escape(html.escape(char))]
+    ways += [r"\+"] if char == " " else []
+    return rf"(?:(?i:{'|'.join(ways)})|\\*{re.escape(char)})"
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this machine."""
-    try:
+    if _is_address(host):
         return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return False
+    return True
 
 
 def _secrets(key: str, headers: Mapping[str, str], query: str) -> tuple[str, ...]:
-    found = {key, *(value for _, value in parse_qsl(query))}
+    found = {key, *(value or name for name, value in parse_qsl(query, keep_blank_values=True))}
     for value in headers.values():
         found |= {value, value.split(" ", 1)[-1]}
     return tuple(sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import email.utils
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from evenhand.backends.chat_wire import decode
 from evenhand.errors import (
     AccessError,
     BackendError,
@@ -21,6 +20,8 @@ from evenhand.errors import (
 from evenhand.rubric.model import Form
 
 _SHOWN = 300
+#: Bytes of a body that is no JSON; pages of proxies say what is wrong at their head.
+_READ = 65_536
 _CONTEXT = re.compile(
     r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens",
     re.IGNORECASE,
@@ -69,13 +70,18 @@ class Fault:
         return f"{self.message} {self.code} {self.param}"
 
 
-def read_fault(body: bytes) -> Fault:
-    """The error in a body: the usual error object, a validation list, or plain text cut short."""
+def read_fault(body: bytes, clean: Callable[[str], str] = str) -> Fault:
+    """The error in a body: the usual error object, a validation list, or plain text cut short.
+
+    Args:
+        body: The body of the answer.
+        clean: Applied to every text in it, before anything is cut.
+    """
     try:
-        data: Any = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        text = re.sub(r"<[^>]*>", " ", body.decode("utf-8", "replace"))
-        return Fault(_short(text))
+        data: Any = decode(body, clean)
+    except ValueError:
+        text = clean(body[:_READ].decode("utf-8", "replace"))
+        return Fault(_short(re.sub(r"<[^<>]*>", " ", text)))
     return fault_of(data)
 
 
@@ -89,12 +95,16 @@ def fault_of(data: Any) -> Fault:
     message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
     if isinstance(message, list):  # a validation list: only places and messages; it may quote the whole request
         message = "; ".join(
-            f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg', '')}"
-            for entry in message
-            if isinstance(entry, Mapping)
+            f"{_place(entry.get('loc'))}: {entry.get('msg', '')}" for entry in message if isinstance(entry, Mapping)
         )
     codes = [str(inner[key]) for key in ("code", "type") if inner.get(key) is not None]
-    return Fault(_short(str(message)), " ".join(codes), str(inner.get("param") or ""))
+    return Fault(_short(str(message)), _short(" ".join(codes)), _short(str(inner.get("param") or "")))
+
+
+def _place(loc: Any) -> str:
+    """The place that a validation error names, as in ``body.tools``."""
+    steps = loc if isinstance(loc, list) else [loc]
+    return ".".join(str(step) for step in steps if isinstance(step, str | int))
 
 
 def refused_parameter(fault: Fault, names: list[str]) -> str | None:
@@ -173,13 +183,6 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
         and (span := _span(headers.get(f"x-ratelimit-reset-{kind}", ""))) is not None
     ]
     return max(waits, default=None)
-
-
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """The text with every secret blotted out."""
-    for secret in secrets:
-        text = text.replace(secret, "[redacted]")
-    return text
 
 
 def _number(text: str) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,14 +16,14 @@ import aiohttp
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.chat_wire import SYSTEM_ROLE, body_of, decode, encode, learn, reply_of
-from evenhand.backends.endpoint import Endpoint, find_endpoint
+from evenhand.backends.connection_errors import is_unsafe, reason
+from evenhand.backends.endpoint import Endpoint, find_endpoint, redactor
 from evenhand.backends.http_errors import (
     Fault,
     error_for,
     fault_of,
     is_filtered,
     read_fault,
-    redact,
     refused_parameter,
     refuses_system_role,
 )
@@ -67,6 +66,7 @@ class OpenAIChat:
             "endpoint": self._endpoint.base,
         }
         self._proxy = self._endpoint.proxy
+        self._clean = redactor(self._endpoint.secrets)
         self._timeout_s = settings.timeout_s
         self._retry = retry or Retry(max(1, settings.attempts), deadline_s=max(_DEADLINE_S, settings.timeout_s))
         self._free = asyncio.Semaphore(self.max_concurrency)
@@ -91,9 +91,7 @@ class OpenAIChat:
         except BackendError as error:
             failed = error
             if isinstance(error, RetryableBackendError) and not self._answered:
-                failed = AccessError(
-                    f"can't reach {self._endpoint.base}: {error.message}", hint="check the base URL and the server"
-                )
+                failed = AccessError(error.message, hint="check the base URL and the server")
             failed.backend, failed.model, failed.request_digest = self.name, self.model, request.digest
             raise failed from None
 
@@ -111,19 +109,19 @@ class OpenAIChat:
             status, headers, data, latency_s = await self._post(encode(body), min(self._timeout_s, left_s))
             if 200 <= status < 300:
                 return self._read(request.form, headers, data, latency_s)
-            fault = read_fault(data)
+            fault = read_fault(data, self._clean)
             if not self._adapt(request, body, status, fault):
                 return self._refusal_or_raise(request.form, status, fault, headers, latency_s)
 
     def _read(self, form: Form, headers: Mapping[str, str], body: bytes, latency_s: float) -> Reply:
         try:
-            data = decode(body)
-        except ValueError:
-            raise RetryableBackendError("the reply's envelope is not JSON", status=200) from None
+            data = decode(body, self._clean)
+        except ValueError as error:
+            raise RetryableBackendError(f"the reply's envelope can't be read: {error}", status=200) from None
         if isinstance(data, dict) and data.get("error") and not data.get("choices"):
             # Some gateways report a failure under status 200, with the real status as the error's code.
-            error = data["error"]
-            code = error.get("code") if isinstance(error, dict) else None
+            said = data["error"]
+            code = said.get("code") if isinstance(said, dict) else None
             status = code if isinstance(code, int) and 400 <= code < 600 else 502
             return self._refusal_or_raise(form, status, fault_of(data), headers, latency_s)
         return reply_of(data, latency_s)
@@ -151,7 +149,7 @@ class OpenAIChat:
         return True
 
     async def _post(self, body: bytes, timeout_s: float) -> tuple[int, Mapping[str, str], bytes, float]:
-        """Status, headers, body free of secrets, and seconds of one exchange."""
+        """Status, headers, body and seconds of one exchange; nothing in them is free of secrets yet."""
         async with self._free:
             began = time.monotonic()
             try:
@@ -165,13 +163,9 @@ class OpenAIChat:
                 ) as response:
                     self._answered = True
                     data = await response.read()
-            except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch) as error:
-                raise AccessError(f"no safe connection to {self._endpoint.base}: {self._told(error)}") from None
             except (TimeoutError, aiohttp.ClientError, OSError) as error:
                 # Not chained: a client's exception may carry addresses with a proxy's password.
-                raise RetryableBackendError(_failure(self._told(error), error, timeout_s)) from None
-        for secret in self._endpoint.secrets:
-            data = data.replace(secret.encode(), b"[redacted]")
+                raise self._unreached(error, timeout_s) from None
         return response.status, response.headers, data, time.monotonic() - began
 
     def _open(self) -> aiohttp.ClientSession:
@@ -185,10 +179,13 @@ class OpenAIChat:
             )
         return self._session
 
-    def _told(self, error: Exception) -> str:
-        if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
-            return os.strerror(error.os_error.errno)
-        return redact(str(error), self._endpoint.secrets)
+    def _unreached(self, error: Exception, timeout_s: float) -> BackendError:
+        told = reason(error, connect_s=_CONNECT_S, timeout_s=timeout_s)
+        message = f"can't reach {self._endpoint.base}: {told}"
+        if is_unsafe(error):
+            hint = "check http or https in the base URL; SSL_CERT_FILE may name the server's authority"
+            return AccessError(message, hint=hint)
+        return RetryableBackendError(message)
 
 
 def open_backend(settings: BackendSettings) -> OpenAIChat:
@@ -198,11 +195,3 @@ def open_backend(settings: BackendSettings) -> OpenAIChat:
         InputError: no model, no usable address, or no key for a server beyond this machine.
     """
     return OpenAIChat(settings)
-
-
-def _failure(told: str, error: Exception, timeout_s: float) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return f"no connection within {_CONNECT_S:g} s"
-    if isinstance(error, TimeoutError):
-        return f"no whole reply within {timeout_s:.3g} s"
-    return f"the connection failed: {told or type(error).__name__}"

@@ -175,7 +175,7 @@ def _headers(texts: tuple[str, ...]) -> dict[str, str]:
 def _concurrency(text: str) -> int | None:
     if text == "auto":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
         raise click.BadParameter(f"{text!r} is neither auto nor a number above 0", param_hint="--concurrency")
     return int(text)
 
