@@ -13,8 +13,8 @@ from typing import Any
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.local_engine import TOP, Alternative, Completion, Engine, cores
-from evenhand.backends.local_write import Answer, room, write
-from evenhand.errors import FinalBackendError, MissingExtraError, RetryableBackendError
+from evenhand.backends.local_write import Answer, opening, room, write
+from evenhand.errors import FinalBackendError, InputError, MissingExtraError, RetryableBackendError
 from evenhand.models import Weights, locate
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
@@ -23,6 +23,7 @@ from evenhand.verdict import Reply, Usage
 _CONTEXT = 8192
 _LONGEST_CONTEXT = 16384
 _FREE_TOKENS = 1024
+_HONOURED = ("temperature", "max_tokens")
 #: Tokens of a piece of the static messages.
 _CHUNK = 256
 
@@ -38,8 +39,12 @@ def open_backend(settings: BackendSettings) -> LocalBackend:
     Raises:
         MissingExtraError: xllamacpp is not installed.
         UnknownNameError: no such model.
-        InputError: its weights are not on this machine.
+        InputError: its weights are not on this machine, or sampling is asked for.
     """
+    try:
+        _require_greedy(settings.sampling)
+    except FinalBackendError as error:  # of one request; here it is the same for all
+        raise InputError(error.message, hint=error.hint) from None
     if importlib.util.find_spec("xllamacpp") is None:
         raise MissingExtraError("xllamacpp", "local")
     return LocalBackend(locate(settings.model))
@@ -110,10 +115,10 @@ class LocalBackend:
         engine.resume()
         if self._closed or given_up.is_set():  # while the model was loaded, or before
             raise RetryableBackendError("the local model was interrupted", backend=self.name)
-        steps = self._steps(engine, request)
-        prompt = steps[-1]
+        begin = opening(request.fields) if request.fields else ""
+        *steps, prompt = self._steps(engine, request, begin)
         engine = self._with_room(engine, len(prompt) + (room(request.fields) if request.fields else _FREE_TOKENS))
-        reused = engine.enter(steps)
+        reused = engine.enter((*steps, (*prompt, *engine.tokens(begin))))
         asked = _Asked(engine, prompt)
         max_tokens = request.settings.get("max_tokens")
         if request.fields:
@@ -146,26 +151,29 @@ class LocalBackend:
             )
         return engine if needed <= engine.n_ctx else self._load(_LONGEST_CONTEXT)
 
-    def _steps(self, engine: Engine, request: Request) -> tuple[tuple[int, ...], ...]:
+    def _steps(self, engine: Engine, request: Request, begin: str) -> tuple[tuple[int, ...], ...]:
         """Tokens of the whole prompt, after those of its beginnings that other requests share.
 
         These are the static messages, piece by piece since their end differs where some fields are given, and all
-        before the judge's first reply: what a re-ask shares with the request it follows. Messages are tokenised
-        apart from the model's layout, so that nothing written in them is a chat token.
+        up to the beginning of the judge's first reply: what a re-ask shares with the request it follows. Messages
+        are tokenised apart from the model's layout, so that nothing written in them is a chat token.
         """
         roles = tuple(str(message["role"]) for message in request.messages)
         static = request.static_messages
-        replies = [n for n, role in enumerate(roles) if role == "assistant" and n >= max(static, 1)]
+        reply = next((n for n, role in enumerate(roles) if role == "assistant" and n >= max(static, 1)), None)
         layout = self._layout(engine, roles)
         tokens: list[int] = []
         steps = []
         for position, (before, message) in enumerate(zip(layout, request.messages, strict=False)):
             tokens += before
             if position and position == static:
-                steps += [tuple(tokens[:end]) for end in range(_CHUNK, len(tokens), _CHUNK)]
-            if position and position in (static, *replies[:1]):
+                steps += [tuple(tokens[:end]) for end in (*range(_CHUNK, len(tokens), _CHUNK), len(tokens))]
+            text = _text(message)
+            if position == reply and text.startswith(begin):
+                tokens += engine.tokens(begin)
                 steps.append(tuple(tokens))
-            tokens += engine.tokens(_text(message))
+                text = text.removeprefix(begin)
+            tokens += engine.tokens(text)
         return (*steps, (*tokens, *layout[-1]))
 
     def _layout(self, engine: Engine, roles: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
@@ -196,7 +204,6 @@ class _Asked:
     def __init__(self, engine: Engine, prompt: tuple[int, ...]) -> None:
         self._engine = engine
         self._prompt = prompt
-        self.digits_apart = engine.digits_apart
 
     def tokens(self, text: str) -> tuple[int, ...]:
         return self._engine.tokens(text)
@@ -221,6 +228,13 @@ def _require_greedy(settings: Mapping[str, Any]) -> None:
         raise FinalBackendError(
             "a local judge does not sample: its probabilities are read, not drawn from",
             hint="leave the temperature out, or set it to 0",
+            backend="local",
+        )
+    unknown = [name for name, value in settings.items() if value is not None and name not in _HONOURED]
+    if unknown:
+        raise FinalBackendError(
+            f"a local judge has no setting {', '.join(unknown)}",
+            hint=f"leave it out; there are {' and '.join(_HONOURED)}",
             backend="local",
         )
 

@@ -97,13 +97,13 @@ class Engine:
             raise FinalBackendError(f"{path} can't be loaded", hint="is it a whole file?", backend="local") from error
         self._address = address
         self._steps: tuple[tuple[int, ...], ...] = ()
+        self._ahead: tuple[int, ...] | None = None
         self._socket: socket.socket | None = None
         self._interrupted = False
         self._closing = weakref.finalize(self, _stop, server, folder)
         meta = self._call("GET", "/v1/models")["data"][0]["meta"]
         self.n_ctx = n_ctx
         self.n_ctx_train = int(meta["n_ctx_train"])
-        self.digits_apart = self.tokens(": 7")[-1:] == self.tokens("7")
 
     def template(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The model's own layout of a chat, opened for the answer."""
@@ -129,19 +129,20 @@ class Engine:
         of each step once more, as it is where the step is known: so every question starts after the same sums.
 
         Args:
-            steps: Beginnings of the prompt, each longer than the one before, the last of them whole.
+            steps: Beginnings of the prompt, each longer than the one before. The last of them is left to the first
+                `complete`, which must be asked to go on from exactly that.
 
         Returns:
             Tokens that did not have to be computed.
         """
         known = 0
-        while known < min(len(steps), len(self._steps)) and steps[known] == self._steps[known]:
+        while known < min(len(steps) - 1, len(self._steps)) and steps[known] == self._steps[known]:
             known += 1
-        self._steps = tuple(steps)
-        if known:
-            self.complete(steps[known - 1], 0)
-        for number, step in enumerate(steps[known:], known):
-            self.complete(step, 0, reuse=number > 0)
+        self._steps, self._ahead = tuple(steps[:-1]), steps[-1]
+        # where nothing is known, one token alone takes the place of what was asked before
+        self.complete(steps[known - 1] if known else steps[0][:1], 0, reuse=known > 0)
+        for step in steps[known:-1]:
+            self.complete(step, 0)
             self.complete(step, 0)
         return len(steps[known - 1]) if known else 0
 
@@ -171,6 +172,8 @@ class Engine:
         if schema is not None:
             body["json_schema"] = schema
         answer = self._call("POST", "/completion", body)
+        if self._ahead == tuple(prompt):
+            self._steps, self._ahead = (*self._steps, self._ahead), None
         places = answer.get("completion_probabilities") or [{}]
         return Completion(
             text=answer["content"],
@@ -208,14 +211,14 @@ class Engine:
             answer = connection.getresponse()
             status, plain = answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException) as error:
-            self._steps = ()
+            self._steps, self._ahead = (), None
             raise RetryableBackendError("the local model was interrupted", backend="local") from error
         finally:
             self._socket = None
             connection.close()
         if status == 200:
             return plain
-        self._steps = ()
+        self._steps, self._ahead = (), None
         message = plain.get("error", {}).get("message", "no reason given")
         raise FinalBackendError(f"the local model refused the request: {message}", backend="local", status=status)
 

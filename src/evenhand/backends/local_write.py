@@ -29,9 +29,6 @@ VALUE_TOKENS = 64
 class Writer(Protocol):
     """A model after a question: what it would write next."""
 
-    #: A number is a token of its own, apart from the space before it.
-    digits_apart: bool
-
     def tokens(self, text: str) -> tuple[int, ...]:
         """Tokens of a piece of the answer."""
         ...
@@ -70,6 +67,11 @@ def room(fields: Sequence[OutputField]) -> int:
     return sum(longest.get(f.kind, VALUE_TOKENS) + 16 for f in fields) + 16
 
 
+def opening(fields: Sequence[OutputField]) -> str:
+    """The beginning of every answer to these fields, up to the first choice of the model."""
+    return _key(fields[0], first=True) + _lead(fields[0]).strip()
+
+
 def write(fields: Sequence[OutputField], model: Writer, *, max_tokens: int | None = None) -> Answer:
     """Have a model fill in the fields, in order.
 
@@ -80,7 +82,7 @@ def write(fields: Sequence[OutputField], model: Writer, *, max_tokens: int | Non
     """
     draft = _Draft(model, max_tokens)
     for position, asked in enumerate(fields):
-        draft.put(("{" if position == 0 else ", ") + json.dumps(asked.name, ensure_ascii=False) + ":")
+        draft.put(_key(asked, first=position == 0))
         draft.fill(asked)
         if draft.full:
             break
@@ -117,19 +119,12 @@ class _Draft:
         elif asked.kind == "scale" and asked.scale is not None and asked.scale.points is None:
             self._span(number(asked.scale), VALUE_TOKENS)
         else:
-            points = asked.scale.points if asked.scale is not None else (True, False)
-            self._choice(asked, points or ())
+            self._choice(asked)
 
-    def _choice(self, asked: OutputField, points: Sequence[Value]) -> None:
-        values = (*points, None) if asked.nullable else tuple(points)
-        if all(isinstance(v, str) for v in values):
-            lead = ' "'
-        elif self.model.digits_apart and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            lead = " "
-        else:
-            lead = ""
-        self.put(lead)
-        options = [_option(value, lead) for value in values]
+    def _choice(self, asked: OutputField) -> None:
+        lead = _lead(asked)
+        self.put(lead.strip())
+        options = [_option(value, lead) for value in _choices(asked)]
         chosen = choose(options, self._ask())
         if chosen is None:  # nothing legal among the likely tokens: no probabilities, but the model's best legal value
             self._span(one_of(option.text.decode() for option in options), VALUE_TOKENS)
@@ -148,7 +143,7 @@ class _Draft:
             if chosen is not None and chosen.option.value is None:
                 self.put(" null")
                 return
-        self.put(' "')
+        self.put(_lead(asked).strip() or ' "')
         written, ended = self._go_on(TEXT_REST, TEXT_TOKENS)
         if not ended:
             self.full = self.max_tokens is not None and len(self.answer) + TEXT_TOKENS > self.max_tokens
@@ -181,9 +176,30 @@ class _Draft:
         self.pending = ""
 
 
+def _key(asked: OutputField, *, first: bool) -> str:
+    return ("{" if first else ",") + json.dumps(asked.name, ensure_ascii=False) + ":"
+
+
+def _choices(asked: OutputField) -> tuple[Value | None, ...]:
+    """The legal values, null included; none for texts, lists, and numbers without end."""
+    points = (asked.scale.points or ()) if asked.scale is not None else (True, False) if asked.kind == "bool" else ()
+    return (*points, None) if asked.nullable else tuple(points)
+
+
+def _lead(asked: OutputField) -> str:
+    """What stands between the colon and the model's choice: a quote, nothing before a digit, or else a space.
+
+    A space only where the model writes the quote: right after a colon it would be an unusual token.
+    """
+    choices = _choices(asked)
+    if (asked.kind == "text" and not asked.nullable) or (choices and all(isinstance(v, str) for v in choices)):
+        return '"'
+    return "" if choices and all(type(v) in (int, float) for v in choices) else " "
+
+
 def _option(value: Value | None, lead: str) -> Option:
     text = json.dumps(value, ensure_ascii=False)
-    text = text[1:] if lead == ' "' else text if lead else f" {text}"
+    text = text[1:] if lead == '"' else f"{lead}{text}"
     return Option(value, text.encode(), isinstance(value, str))
 
 
