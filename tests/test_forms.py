@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evenhand.api import make_spec
 from evenhand.backends.fake import Fake
 from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
+from evenhand.estimate import estimate
 from evenhand.forms import FormChoice, proves
+from evenhand.judging import parse_judge
 from evenhand.rubric.model import Form
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
@@ -320,3 +324,54 @@ def test_a_hanging_server_is_waited_for_once(server: FakeServer, tmp_path: Path)
         )
     assert server.stats()["requests"] == 4
     assert statuses(tmp_path / "run") == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[]",
+        b"3",
+        b"null",
+        b'[["a", "schema"]]',
+        b'{"KEY": ["schema"]}',
+        b'{"KEY": {"schema": 1}, "b": null}',
+        b'{"KEY": "no form"}',
+        b'{"KEY": 3}',
+    ],
+)
+def test_a_damaged_memory_is_found_out_again(server: FakeServer, tmp_path: Path, content: bytes) -> None:
+    """Whatever the file of remembered forms holds, the form is found out as if there were none, and kept again."""
+    url = server.with_faults(refuse="json_schema")
+    assert _run_at(url, server, tmp_path / "first") == ["schema", *["tool"] * 4]
+    memory = Path(os.environ["EVENHAND_STATE"]) / "forms.json"
+    key = next(iter(json.loads(memory.read_text())))
+    memory.write_bytes(content.replace(b"KEY", key.encode()))
+    assert _run_at(url, server, tmp_path / "second") == ["schema", *["tool"] * 4]
+    assert json.loads(memory.read_text())[key] == "tool"
+
+
+def test_a_memory_that_is_a_folder_is_no_obstacle(server: FakeServer, tmp_path: Path) -> None:
+    """Where nothing can be remembered, each run finds out the form, and leaves nothing behind."""
+    memory = Path(os.environ["EVENHAND_STATE"]) / "forms.json"
+    memory.mkdir()
+    url = server.with_faults(refuse="json_schema")
+    for name in ("first", "second"):
+        assert _run_at(url, server, tmp_path / name) == ["schema", *["tool"] * 4]
+    assert list(memory.parent.iterdir()) == [memory]
+
+
+@pytest.mark.parametrize(("forms", "probes"), [("[schema, tool, json, text]", 3), ("[text]", 0)])
+def test_what_finding_out_the_form_may_cost(server: FakeServer, tmp_path: Path, forms: str, probes: int) -> None:
+    """An estimate counts the forms that may be tried in vain, none for a judge whose form is known."""
+    text = f"{SCORE}output: {{forms: {forms}}}\n"
+    spec = make_spec(rows(4), rubric(text), "openai:m", out=tmp_path / "run", base_url=server.url)
+    told = estimate(spec)
+    assert (told["calls"], told["form_probes"], told["calls_at_most"]) == (4, probes, 8 + probes)
+    told = estimate(replace(spec, re_ask=False))
+    assert told["calls_at_most"] == 4 + probes
+    told = estimate(replace(spec, judge=parse_judge("fake")))
+    assert (told["form_probes"], told["calls_at_most"]) == (0, 8)

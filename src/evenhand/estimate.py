@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from evenhand._words import counted
 from evenhand.judging import Asker
+from evenhand.rows import no_room
 from evenhand.rubric.model import Form
 from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
 
@@ -20,9 +22,11 @@ _SAMPLED = 200
 def estimate(spec: RunSpec) -> dict[str, Any]:
     """One rendered prompt, the number of calls and a rough number of prompt tokens, as plain data.
 
-    The whole input is checked as for a real run. Tokens are prompt bytes / 4, from the first 200 trials.
+    The whole input is checked as for a real run. ``calls_at_most`` counts a re-ask of every trial, where re-asks are
+    allowed, and ``form_probes``: what finding out the output form may add to the first trial. Tokens are prompt
+    bytes / 4, from the first 200 trials.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with _passing_folder() as folder:
         backend = spec.judge.open(spec.backend)
         dry = replace(spec, folder=Path(folder) / "run", fresh=False)
         with open_run(dry, backend) as store:
@@ -44,12 +48,14 @@ def estimate(spec: RunSpec) -> dict[str, Any]:
                 example = example or {"item": trial.item.id, "messages": list(request.messages)}
             rows, bad = store.count_rows()
     calls = round(total * asked / seen) if seen else 0
+    probes = asker.form.probes if calls else 0
     return {
         "rows": rows,
         "bad_rows": bad,
         "trials": total,
         "calls": calls,
-        "calls_at_most": 2 * calls,
+        "calls_at_most": (2 if spec.re_ask else 1) * calls + probes,
+        "form_probes": probes,
         "prompt_tokens": round(size / asked / _BYTES_A_TOKEN * calls) if asked else 0,
         "tokens_by": f"bytes / {_BYTES_A_TOKEN}, from {counted(asked, 'prompt')}",
         "form": asker.form.first,
@@ -59,7 +65,7 @@ def estimate(spec: RunSpec) -> dict[str, Any]:
 
 def rendered(spec: RunSpec, form: Form | None) -> Iterator[dict[str, Any]]:
     """The messages of every item, in input order, with its schema or tool where the form has one."""
-    with tempfile.TemporaryDirectory() as folder:
+    with _passing_folder() as folder:
         backend = spec.judge.open(spec.backend)
         dry = replace(spec, folder=Path(folder) / "run")
         with open_run(dry, backend) as store:
@@ -67,6 +73,16 @@ def rendered(spec: RunSpec, form: Form | None) -> Iterator[dict[str, Any]]:
             asker = make_asker(dry, store, backend)
             for trial in pending(dry, store):
                 yield _line(asker, trial, form)
+
+
+@contextlib.contextmanager
+def _passing_folder() -> Iterator[str]:
+    try:
+        made = tempfile.TemporaryDirectory()
+    except OSError as error:
+        raise no_room(error) from None
+    with made as folder:
+        yield folder
 
 
 def _line(asker: Asker, trial: Any, form: Form | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -78,6 +79,11 @@ class FormChoice:
     def first(self) -> Form:
         """The form in use, or the one that would be tried first."""
         return self.form or self._candidates[0]
+
+    @property
+    def probes(self) -> int:
+        """How many more calls it may take, on the trial that finds out the form; 0 where it is known."""
+        return 0 if self.proved is not None else len(self._candidates) - 1
 
     async def send(self, send: Send, fields: Fields) -> tuple[Form, Reply]:
         """Send a trial's request in the form in use, and in others as long as replies disprove what nothing proved.
@@ -248,11 +254,14 @@ def _file() -> Path:
     return Path(folder) / "forms.json"
 
 
-def _recall() -> Mapping[str, Form]:
+def _recall() -> Mapping[str, str]:
     try:
-        return dict(json.loads(_file().read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        known = json.loads(_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}  # a convenience only: what is forgotten is found out again
+    if not isinstance(known, dict):
+        return {}
+    return {key: form for key, form in known.items() if isinstance(form, str)}
 
 
 def _remember(key: str, form: Form | None) -> None:
@@ -261,10 +270,11 @@ def _remember(key: str, form: Form | None) -> None:
         known.pop(key, None)
     else:
         known[key] = form
+    temporary = _file().with_suffix(f".{os.getpid()}")
     try:
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        temporary = _file().with_suffix(f".{os.getpid()}")
+        temporary.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps(known), encoding="utf-8")
         temporary.replace(_file())
     except OSError:
-        return
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.fake import Fake, open_backend
 from evenhand.backends.sample import Draw, legal_value
-from evenhand.errors import FinalBackendError, ItemError, UnknownNameError
+from evenhand.errors import FinalBackendError, InputError, ItemError, UnknownNameError
 from evenhand.rubric.model import OutputField
 from evenhand.scale import Scale
 from evenhand.testing.conformance import check_backend, check_failing, sample_requests
@@ -159,3 +159,56 @@ def test_references_and_merged_schemas() -> None:
         },
     }
     assert legal_value(schema, Draw(1)) == {"a": 7, "b": 5}
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        (b'{"reply": "caf\xe9"}', "not UTF-8 at byte 15"),
+        (b'{"reply": ' + b'{"a":' * 400 + b"1" + b"}" * 401, "nested too deeply"),
+        (b'{"reply": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"reply": NaN}', "NaN is no JSON"),
+        (b'{"reply": "x"', "not JSON at character 15: Expecting ',' delimiter"),
+        (b"\x00", "not JSON at character 1: Expecting value"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_told_with_its_place(tmp_path: Path, second: bytes, told: str) -> None:
+    """Whatever a line holds, the error names file and line and says what is wrong."""
+    path = tmp_path / "script.jsonl"
+    path.write_bytes(b'{"reply": "x"}\n' + second + b"\n")
+    with pytest.raises(ItemError) as caught:
+        fake(str(path))
+    assert caught.value.message == f"{path}:2 $: {told}"
+
+
+async def test_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
+    """A line separator of Unicode inside a text, a mark at the start and CRLF do not split or spoil a line."""
+    path = tmp_path / "script.jsonl"
+    rules = [{"contains": "Answer 0", "reply": "a\u2028b\x85c\u2029d"}, {"reply": "rest"}]
+    lines = [json.dumps(rule, ensure_ascii=False) for rule in rules]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    zero, one = sample_requests("text", 2)
+    assert [(await fake(str(path)).send(request)).text for request in (zero, one)] == ["a\u2028b\x85c\u2029d", "rest"]
+
+
+def test_scripts_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a name too long or a file that may not be read is an input error with a remedy."""
+
+    def forbidden(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in (str(tmp_path), "x" * 5000):
+        with pytest.raises(InputError, match="can't read the script") as caught:
+            fake(name)
+        assert "JSON lines" in (caught.value.hint or "")
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(InputError, match="Permission denied"):
+        fake("script.jsonl")
+
+
+def test_of_many_bad_lines_a_hundred_are_shown(tmp_path: Path) -> None:
+    """A file of another kind does not flood the screen."""
+    path = tmp_path / "script.jsonl"
+    path.write_text("junk\n" * 1000)
+    with pytest.raises(ItemError, match="and 900 more"):
+        fake(str(path))

@@ -356,6 +356,10 @@ async def test_a_deep_call_ends_its_trial_only(tmp_path: Path) -> None:
 def test_a_retryable_error_of_an_envelope_says_why() -> None:
     """What is wrong with an envelope is said."""
     backend = OpenAIChat(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
-    for body, told in ((b"{", "not JSON at column 2"), (b'"\xff"', "not UTF-8"), (nested(400).encode(), "too deeply")):
+    for body, told in (
+        (b"{", "not JSON at character 2"),
+        (b'"\xff"', "not UTF-8"),
+        (nested(400).encode(), "too deeply"),
+    ):
         with pytest.raises(RetryableBackendError, match=told):
             backend._read("schema", {}, body, 0.1)

@@ -113,3 +113,38 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     for name in ("", str(tmp_path / "none.jsonl"), str(tmp_path)):
         with pytest.raises(InputError):
             open_backend(BackendSettings(model=name))
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        (b'{"id": "b", "reply": "caf\xe9"}', "not UTF-8"),
+        (b'{"id": "b", "reply": {"content": null, "x": ' + b"[" * 400 + b"]" * 400 + b"}}", "nested too deeply"),
+        (b'{"id": "b", "reply": ' + b"[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_told_with_its_place(tmp_path: Path, second: bytes, told: str) -> None:
+    """Whatever a line holds, the error names file and line and says what is wrong."""
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'{"id": "a", "reply": "x"}\n' + second + b"\n")
+    with pytest.raises(ItemError, match=told) as caught:
+        open_backend(BackendSettings(model=str(path)))
+    assert caught.value.message.startswith(f"{path}:2 $: ")
+
+
+async def test_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
+    """A line separator of Unicode inside a text, a mark at the start and CRLF do not split or spoil a line."""
+    path = tmp_path / "r.jsonl"
+    lines = [json.dumps({"id": f"item-{i}", "reply": "a\u2028b\x85c"}, ensure_ascii=False) for i in range(2)]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    backend = open_backend(BackendSettings(model=str(path)))
+    assert [(await backend.send(request)).text for request in sample_requests(n=2)] == ["a\u2028b\x85c"] * 2
+
+
+def test_recordings_that_can_not_be_read(tmp_path: Path) -> None:
+    """A folder or a name too long is an input error with a remedy."""
+    for name in (str(tmp_path), "x" * 5000, str(tmp_path / "none")):
+        with pytest.raises(InputError, match="can't read the recording") as caught:
+            open_backend(BackendSettings(model=name))
+        assert "JSON lines" in (caught.value.hint or "")

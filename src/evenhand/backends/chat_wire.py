@@ -84,13 +84,13 @@ def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
             data = msgspec.json.decode(body)
         except ValueError:
             # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
-            data = json.loads(body, parse_constant=_refuse)
+            data = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON at column {error.colno}: {error.msg}") from None
+        raise ValueError(f"not JSON at character {error.pos + 1}: {error.msg}") from None
     return _cleaned(data, clean, _DEEPEST)
 
 

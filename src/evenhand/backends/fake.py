@@ -11,8 +11,9 @@ from typing import Any, get_args
 
 from evenhand._canon import digest, file_sha256
 from evenhand.backend import BackendSettings, Request
+from evenhand.backends.chat_wire import decode
 from evenhand.backends.sample import Choice, Draw, legal_value
-from evenhand.errors import FinalBackendError, ItemError, Problem, UnknownNameError
+from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, UnknownNameError
 from evenhand.rubric.model import Form, OutputField
 from evenhand.verdict import Reply, ToolCall, Usage
 
@@ -22,6 +23,7 @@ _REFUSAL = "I can't help with rating this."
 _GARBAGE = "Well, there is much to be said about this, on both sides."
 _MARK = re.compile(r"<<<[a-z]{8}|[a-z]{8}>>>")
 _CHARS_PER_TOKEN = 4
+_SHOWN = 100
 
 
 @dataclass(slots=True)
@@ -102,15 +104,21 @@ def open_backend(settings: BackendSettings) -> Fake:
 
     Raises:
         UnknownNameError: neither of the two.
+        InputError: the script can't be read.
         ItemError: the script has bad lines.
     """
     script = settings.model
     if script in BUILTIN:
         return Fake(script, {"backend": "fake", "model": script}, model=script)
     path = Path(script)
-    if not path.is_file():
-        raise UnknownNameError("fake judge", script, filter(None, BUILTIN), hint=f"{', '.join(BUILTIN[1:])}, or a file")
-    rules = read_script(path)
+    try:
+        rules = read_script(path)
+    except FileNotFoundError:
+        hint = f"{', '.join(BUILTIN[1:])}, or a file"
+        raise UnknownNameError("fake judge", script, filter(None, BUILTIN), hint=hint) from None
+    except OSError as error:
+        hint = "a script is a file of JSON lines with contains and reply"
+        raise InputError(f"can't read the script {path}: {error.strerror}", hint=hint) from None
     timed = any(rule.times is not None for rule in rules)
     return Fake("", {"backend": "fake", "sha256": file_sha256(path)}, rules, model=path.name, deterministic=not timed)
 
@@ -119,19 +127,21 @@ def read_script(path: Path) -> tuple[ScriptRule, ...]:
     """The rules of a script: JSON lines ``{"contains": text or null, "reply": text or object, "times": n}``.
 
     Raises:
-        ItemError: bad lines, all of them.
+        ItemError: bad lines; lists them.
+        OSError: the file can't be read.
     """
     rules: list[ScriptRule] = []
     problems: list[Problem] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            rules.append(_rule(json.loads(line)))
-        except ValueError as error:
-            problems.append(Problem(number, "$", str(error)))
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                rules.append(_rule(decode(line)))
+            except ValueError as error:
+                problems.append(Problem(number, "$", str(error)))
     if problems:
-        raise ItemError(problems, file=str(path))
+        raise ItemError(problems[:_SHOWN], file=str(path), more=max(0, len(problems) - _SHOWN))
     return tuple(rules)
 
 

@@ -14,7 +14,6 @@ keys are not looked at.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 
 from evenhand._canon import running_sha256
 from evenhand.backend import BackendSettings, Request
-from evenhand.backends.chat_wire import message_reply
+from evenhand.backends.chat_wire import decode, message_reply
 from evenhand.errors import BackendError, FinalBackendError, InputError, ItemError, Problem
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
@@ -100,7 +99,8 @@ def open_backend(settings: BackendSettings) -> Replay:
                     _index(line, number, offset, offsets, lines, problems)
                 offset += len(line)
     except OSError as error:
-        raise InputError(f"can't read the recording {path}: {error.strerror}") from error
+        hint = "a recording is a file of JSON lines with id and reply"
+        raise InputError(f"can't read the recording {path}: {error.strerror}", hint=hint) from error
     if problems:
         raise ItemError(problems[:_SHOWN], file=str(path), more=max(0, len(problems) - _SHOWN))
     return Replay(path, offsets, {"backend": "replay", "sha256": sha256.hexdigest()}, path.name)
@@ -128,7 +128,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     Raises:
         ValueError: what is wrong with it.
     """
-    data = json.loads(line)
+    data = decode(line)
     if not isinstance(data, dict):
         raise ValueError("not an object")
     if isinstance(data.get("id"), int) and not isinstance(data["id"], bool):
