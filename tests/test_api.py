@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import polars
 import pytest
 
 import evenhand
-from evenhand.api import open_rubric
+from evenhand.api import Run, open_rubric
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.judging import Answer
 from evenhand.run import Progress
@@ -206,3 +208,27 @@ def test_many_judges_in_one_loop(tmp_path: Path) -> None:
     first, second = asyncio.run(both())
     assert {row["truth"] for row in first.rows()} == {4}
     assert {row["truth"] for row in second.rows()} == {0}
+
+
+def test_a_run_without_a_folder_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The temporary folder goes with the run: when closed, when no longer used, when judging fails."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with evenhand.judge(rows(1), TWO, "fake") as run:
+        assert run.summary()["scored"] == 1
+        assert run.folder.is_dir()
+    assert not list(tmp_path.iterdir())
+    run = evenhand.judge(rows(1), TWO, "fake")
+    left = run.verdicts()
+    assert next(left).status == "scored"
+    del run, left
+    gc.collect()
+    with pytest.raises(InputError):
+        evenhand.judge([], TWO, "fake")
+    assert not list(tmp_path.iterdir())
+
+
+def test_closing_keeps_a_folder_that_was_asked_for(tmp_path: Path) -> None:
+    """A run with ``out`` stays."""
+    with evenhand.judge(rows(1), TWO, "fake", out=tmp_path / "run"):
+        pass
+    assert Run(tmp_path / "run").summary()["scored"] == 1

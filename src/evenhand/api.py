@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from evenhand.backend import BackendSettings
 from evenhand.checking import Check
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
+from evenhand.keywords import checked
 from evenhand.manifest import stored_rubric, with_weights
 from evenhand.ranking import ranking
 from evenhand.rubric.asking import find_phrase
@@ -30,16 +34,33 @@ from evenhand.verdict import Verdict
 class Run:
     """A judged run: a folder with its verdicts, opened anew for each question.
 
-    Attributes:
+    Args:
         folder: The run folder.
         interrupted: The call that made this object was stopped before all was asked.
+        passing: A temporary folder around the run, to be removed with this object.
+
+    Attributes:
+        folder: The run folder.
+        interrupted: As above.
     """
 
-    def __init__(self, folder: str | Path, *, interrupted: bool = False) -> None:
+    def __init__(self, folder: str | Path, *, interrupted: bool = False, passing: Path | None = None) -> None:
         self.folder = Path(folder)
         self.interrupted = interrupted
+        self._drop = weakref.finalize(self, shutil.rmtree, passing, ignore_errors=True) if passing else None
         with Store.open(self.folder) as store:
             self.rubric: Rubric = stored_rubric(store.manifest)
+
+    def close(self) -> None:
+        """Remove the run if it lives in a temporary folder; a run with a folder of its own stays."""
+        if self._drop is not None:
+            self._drop()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def summary(self, *, value: facts.ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
         """The figures of the run; see `evenhand.facts.summary`."""
@@ -87,6 +108,8 @@ def open_rubric(
     Raises:
         InputError: no such rubric, mistakes in it, bad weights, or options for a `Rubric` that has its own.
     """
+    if not isinstance(rubric, str | Path | Rubric):
+        raise InputError(f"rubric must be a name, a file or a Rubric, not {rubric!r:.60}")
     if not isinstance(rubric, Rubric):
         rubric = load_rubric(rubric, options=variant or {}, check_expression=check_expression)
     elif variant:
@@ -134,39 +157,34 @@ def check(
     )
 
 
-def make_spec(
-    items: Any,
-    rubric: str | Path | Rubric = "doc-qa",
-    judge: str = "local",
-    *,
-    out: str | Path | None = None,
-    map: Mapping[str, str] | None = None,
-    variant: Mapping[str, Any] | None = None,
-    weights: Mapping[str, float] | None = None,
-    ask: str | None = None,
-    reason: bool = True,
-    temperature: float | None = 0.0,
-    max_tokens: int | None = None,
-    base_url: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeout: float = 60.0,
-    **options: Any,
-) -> RunSpec:
-    """A run's specification from the same keywords as the command line's options."""
-    if timeout <= 0:
-        raise InputError(f"timeout must be above 0 seconds, not {timeout}")
-    settings = {"temperature": temperature, "max_tokens": max_tokens}
-    opened = open_rubric(rubric, variant=variant, weights=weights)
+def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "local", **options: Any) -> RunSpec:
+    """A run's specification from the same keywords as the command line's options; see `judge`.
+
+    Without ``out`` its folder means nothing, and is to be replaced before it is run.
+
+    Raises:
+        InputError: no such keyword, or a value that it can't have; mistakes in the rubric.
+    """
+    given = checked(options)
+    if not isinstance(judge, str):
+        raise InputError(f"judge must be a text as in openai:MODEL, not {judge!r:.60}")
+    settings = {"temperature": given.pop("temperature", 0.0), "max_tokens": given.pop("max_tokens", None)}
+    opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
+    ask = given.pop("ask", None)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,
         rubric=opened,
         judge=parse_judge(judge, {k: v for k, v in settings.items() if v is not None}),
-        folder=Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="evenhand-")) / "run",
-        mapping=map or {},
-        short=not reason,
+        folder=Path(given.pop("out", None) or "run"),
+        mapping=given.pop("map", None) or {},
+        short=not given.pop("reason", True),
         ask=find_phrase(opened, ask) if ask is not None else None,
-        backend=BackendSettings(base_url=base_url, headers=headers or {}, timeout_s=timeout),
-        **options,
+        backend=BackendSettings(
+            base_url=given.pop("base_url", None),
+            headers=given.pop("headers", None) or {},
+            timeout_s=given.pop("timeout", 60.0),
+        ),
+        **given,
     )
 
 
@@ -183,12 +201,28 @@ async def judge_async(
 
     Signals stay the business of who owns the event loop: hand in a ``stop`` to end the run gently.
     """
-    return await _judge(make_spec(items, rubric, judge, **options), progress, stop, signals=False)
+    spec, passing = _placed(make_spec(items, rubric, judge, **options), options)
+    return await _judge(spec, passing, progress, stop, signals=False)
 
 
-async def _judge(spec: RunSpec, progress: Progress | None, stop: Stop | None, *, signals: bool) -> Run:
-    outcome = await run(spec, progress=progress, stop=stop, signals=signals)
-    return Run(outcome.folder, interrupted=outcome.interrupted)
+def _placed(spec: RunSpec, options: Mapping[str, Any]) -> tuple[RunSpec, Path | None]:
+    """The specification with a temporary folder, which is returned too, where no ``out`` was given."""
+    if options.get("out") is not None:
+        return spec, None
+    passing = Path(tempfile.mkdtemp(prefix="evenhand-"))
+    return replace(spec, folder=passing / "run"), passing
+
+
+async def _judge(
+    spec: RunSpec, passing: Path | None, progress: Progress | None, stop: Stop | None, *, signals: bool
+) -> Run:
+    try:
+        outcome = await run(spec, progress=progress, stop=stop, signals=signals)
+        return Run(outcome.folder, interrupted=outcome.interrupted, passing=passing)
+    except BaseException:
+        if passing is not None:
+            shutil.rmtree(passing, ignore_errors=True)
+        raise
 
 
 def judge(
@@ -202,7 +236,7 @@ def judge(
 ) -> Run:
     """Judge items and wait for all verdicts; works inside a running event loop too.
 
-    Where no event loop runs, Ctrl-C and SIGTERM stop the run gently meanwhile: what is in flight is stored.
+    Where no event loop runs, Ctrl-C, SIGTERM and SIGHUP stop the run gently meanwhile: what is in flight is stored.
 
     Args:
         items: A path, a data frame, or an iterable of rows (mappings).
@@ -212,7 +246,8 @@ def judge(
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, variant, weights, ask, reason, limit, sample, seed, skip_bad,
             pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry,
-            fresh, store_texts, format. Without ``out`` the run lives in a temporary folder.
+            fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is removed when
+            the `Run` is closed or no longer used.
 
     Returns:
         The run, with its verdicts stored.
@@ -223,14 +258,14 @@ def judge(
         RunError: ``out`` holds another run or is in use.
     """
     stop = stop or Stop()
-    spec = make_spec(items, rubric, judge, **options)
+    spec, passing = _placed(make_spec(items, rubric, judge, **options), options)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_judge(spec, progress, stop, signals=True))
+        return asyncio.run(_judge(spec, passing, progress, stop, signals=True))
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(asyncio.run, _judge(spec, progress, stop, signals=False)).result()
+            return thread.submit(asyncio.run, _judge(spec, passing, progress, stop, signals=False)).result()
         except KeyboardInterrupt:
             stop()  # what is in flight is finished and stored
             raise

@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import json
 import pickle
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from evenhand.errors import InputError, ItemError, Problem
 from evenhand.export import find_writer, refuse_overwriting, write_rows
 from evenhand.labels import Preference, label_set
 from evenhand.ratings import RatingReader, preferences
-from evenhand.rows import RawRow
+from evenhand.rows import RawRow, spooled
 from evenhand.rubric.model import Rubric, Severity
 from evenhand.rules import compile_rubric
 from evenhand.sources import open_source
@@ -204,9 +203,7 @@ class Check:
 
         if Path(target).suffix.lower() == ".jsonl":
             return write_rows(told, str(target))
-        with tempfile.TemporaryFile() as spool:
-            for row in told():
-                pickle.dump(_flat(row), spool)
+        with spooled(pickle.dumps(_flat(row)) for row in told()) as spool:
 
             def again() -> Iterator[dict[str, Any]]:
                 spool.seek(0)

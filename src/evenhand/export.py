@@ -38,7 +38,9 @@ def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -
         MissingExtraError: Parquet without pyarrow.
     """
     if target == "-":
-        return _write_jsonl(rows(), sys.stdout)
+        count = _write_jsonl(rows(), sys.stdout)
+        sys.stdout.flush()
+        return count
     path = Path(target)
     writer = find_writer(path)
     refuse_overwriting(path, sources)

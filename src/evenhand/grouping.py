@@ -5,7 +5,6 @@ read_groups -> _Reader (one row: the prompt, and what it holds of responses) -> 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from evenhand.item import MAX_ROW_BYTES, CheckedRow, check_row, content_id, requ
 from evenhand.item_values import READERS, Mistake, read_json
 from evenhand.rows import RawRow
 from evenhand.rubric.model import ItemSpec
-from evenhand.sources import BadRow, IdBook, bad_row, open_source, where
+from evenhand.sources import BadRow, IdBook, bad_row, id_book, open_source, where
 
 _RESPONSES = "responses"
 _PROMPT_ID = "prompt_id"
@@ -81,7 +80,7 @@ def read_groups(
     opened = open_source(source, format=format, max_bytes=max_bytes)
     several: dict[str, list[_Part]] = {}
     row = -1
-    with contextlib.closing(IdBook()) as ids:
+    with id_book() as ids:
         for row, raw in enumerate(opened.rows):
             try:
                 checked, found = reader.read(raw)

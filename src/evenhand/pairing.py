@@ -19,6 +19,7 @@ from evenhand.sources import BadRow, require_counts, sampled
 #: Columns that each pair gets beside the input's: the prompt's id, and whose responses are A and B.
 COLUMNS = ("prompt_id", "system_a", "system_b")
 _SEPARATOR = "~"
+_DIGITS = 18
 
 
 def budget_of(pairs: str) -> int | None:
@@ -30,8 +31,8 @@ def budget_of(pairs: str) -> int | None:
     kind, _, number = pairs.partition(":")
     if pairs == "all":
         return None
-    if kind != "budget" or not (number.isascii() and number.isdecimal()) or int(number) < 1:
-        raise InputError(f"pairs must be all or budget:N, N above 0, not {pairs!r}")
+    if kind != "budget" or not (number.isascii() and number.isdecimal()) or len(number) > _DIGITS or int(number) < 1:
+        raise InputError(f"pairs must be all or budget:N, N a whole number above 0, not {pairs!r:.60}")
     return int(number)
 
 

@@ -10,7 +10,6 @@ import csv
 import datetime
 import io
 import itertools
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -105,13 +104,49 @@ def python_rows(rows: Iterable[Any]) -> Iterator[RawRow]:
             yield RawRow({column: _plain(value) for column, value in row.items()})
 
 
+def stdin_pieces() -> Iterator[bytes]:
+    """Standard input, piece by piece.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    try:
+        while piece := sys.stdin.buffer.read(_PIECE):
+            yield piece
+    except OSError as error:
+        raise InputError(f"can't read standard input: {error.strerror}") from None
+
+
+def spooled(pieces: Iterable[bytes]) -> BinaryIO:
+    """Bytes in a temporary file, at its beginning; the caller closes it.
+
+    Raises:
+        InputError: there is no room for it.
+    """
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        for piece in pieces:
+            file.write(piece)
+        file.seek(0)
+    except OSError as error:
+        raise no_room(error) from None
+    return cast(BinaryIO, file)
+
+
+def no_room(error: Exception) -> InputError:
+    """What to tell where a temporary file can't be written."""
+    try:
+        place = f" in {tempfile.gettempdir()}"
+    except OSError:
+        place = ""
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"can't write a temporary file{place}: {reason}", hint="set TMPDIR to a folder with room")
+
+
 def _opened(path: Path, name: str) -> BinaryIO:
     """A binary file; standard input is spooled to a temporary one, so that every format can be read from it."""
     if str(path) == STDIN:
-        spool = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.seek(0)
-        return cast(BinaryIO, spool)
+        return spooled(stdin_pieces())
     try:
         return path.open("rb")
     except OSError as error:

@@ -18,6 +18,7 @@ from evenhand.backend import Backend, BackendSettings
 from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge
+from evenhand.keywords import number
 from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
 from evenhand.rows import STDIN
@@ -160,8 +161,8 @@ async def run(
         spec: What to judge, how, and where to keep it.
         progress: Told of the run's course.
         stop: Asks the run to end gently.
-        signals: Take over SIGINT and SIGTERM while trials are asked: the first stops gently, the second cancels what
-            is in flight. Only for who owns the event loop; signals do nothing to a run otherwise.
+        signals: Take over SIGINT, SIGTERM and SIGHUP while trials are asked: the first stops gently, the second cancels
+            what is in flight. Only for who owns the event loop; signals do nothing to a run otherwise.
 
     Raises:
         InputError: bad rows (unless skipped), bad options; nothing was sent.
@@ -194,8 +195,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     With ``fresh`` the run that was there stays aside until the new one holds an answer: if it ends without, whatever
     the reason, the old run has its place again.
     """
-    if spec.repeats < 1:
-        raise InputError(f"repeats must be at least 1, not {spec.repeats}")
+    number("repeats", spec.repeats)
     manifest = new_manifest(
         spec.rubric,
         spec.judge,
@@ -326,7 +326,7 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
 
 @contextlib.contextmanager
 def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop gently the first time; the second time they cancel what is in flight.
+    """Ctrl-C, SIGTERM and SIGHUP stop gently the first time; the second time they cancel what is in flight.
 
     What handled them before does so again afterwards.
     """
@@ -342,21 +342,23 @@ def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
         stop()
 
     before: dict[signal.Signals, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Not the main thread, or a loop without signals: then the caller's own handling stays.
         with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
-            handler = signal.getsignal(number)
-            loop.add_signal_handler(number, on_signal)
-            before[number] = handler
+            handler = signal.getsignal(signum)
+            if handler is signal.SIG_IGN and signum is signal.SIGHUP:  # as under nohup
+                continue
+            loop.add_signal_handler(signum, on_signal)
+            before[signum] = handler
     try:
         yield
     finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        for signum, handler in before.items():
+            loop.remove_signal_handler(signum)
+            signal.signal(signum, handler if handler is not None else signal.SIG_DFL)
 
 
 def _concurrency(spec: RunSpec) -> int:
-    if spec.concurrency is not None and spec.concurrency < 1:
-        raise InputError(f"concurrency must be at least 1, not {spec.concurrency}")
+    if spec.concurrency is not None:
+        number("concurrency", spec.concurrency)
     return spec.concurrency or _DEFAULT_CONCURRENCY

@@ -17,7 +17,8 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
-from evenhand.rows import FORMATS, STDIN, RawRow, as_frame, file_rows, frame_rows, python_rows
+from evenhand.keywords import number
+from evenhand.rows import FORMATS, STDIN, RawRow, as_frame, file_rows, frame_rows, no_room, python_rows
 from evenhand.rubric.model import ItemSpec
 
 _SUFFIXES = {
@@ -144,14 +145,14 @@ def read_items(
 
 
 def require_counts(**counts: int | None) -> None:
-    """Refuse numbers of rows or bytes under 1.
+    """Refuse numbers of rows or bytes that can't be meant.
 
     Raises:
         InputError: there is one.
     """
-    for name, number in counts.items():
-        if number is not None and number < 1:
-            raise InputError(f"{name} must be at least 1, not {number}")
+    for name, count in counts.items():
+        if count is not None:
+            number(name, count)
 
 
 def open_source(source: Any, *, format: str | None = None, max_bytes: int = MAX_ROW_BYTES) -> RowSource:
@@ -189,7 +190,7 @@ def _read(
     unseen = set(mapping)
     columns: list[str] | None = None
     row = -1
-    with contextlib.closing(IdBook()) as ids:
+    with id_book() as ids:
         for row, raw in enumerate(itertools.islice(source.rows, limit)):
             if raw.problem is None:
                 if columns is None and source.table:
@@ -201,6 +202,20 @@ def _read(
         _refuse([Problem(None, "", "no rows")], source.name)
     if columns is not None:
         _refuse(missing_columns(columns, sorted(unseen), spec, mapping), source.name)
+
+
+@contextlib.contextmanager
+def id_book() -> Iterator[IdBook]:
+    """A book of ids, closed in the end.
+
+    Raises:
+        InputError: there is no room for its temporary file.
+    """
+    try:
+        with contextlib.closing(IdBook()) as ids:
+            yield ids
+    except sqlite3.Error as error:
+        raise no_room(error) from error
 
 
 def _refuse(problems: list[Problem], file: str | None) -> None:

@@ -258,7 +258,11 @@ class Store:
         return (row.item for row in self.rows(read_now=read_now) if row.item is not None)
 
     def item(self, item_id: str) -> Item | None:
-        """One item by id."""
+        """One item by id; None for what is no id at all, such as text that is not UTF-8."""
+        try:
+            item_id.encode()
+        except UnicodeEncodeError:
+            return None
         with self._reading(f"item {item_id}"):
             row = self._db.execute("SELECT seq, content FROM item WHERE id = ?", (item_id,)).fetchone()
             return item_from_plain(item_id, row[0], json.loads(row[1])) if row else None
@@ -338,7 +342,7 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise unusable(self.folder, error) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise damaged(self.folder, f"{what} can't be read") from error
 
     @contextlib.contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from evenhand.api import make_spec
+from evenhand.report import progress
 from evenhand.report.progress import Bar
 from evenhand.report.terminal import item_lines, print_summary
 from evenhand.run import run
@@ -93,3 +95,16 @@ async def test_progress_on_a_terminal_and_elsewhere(tmp_path: Path, terminal: bo
     assert text.getvalue().startswith("3 trials, 0 of them stored already\n")
     assert ("no_rating 1" in text.getvalue()) is terminal
     assert terminal or text.getvalue().count("\n") == 1
+
+
+async def test_a_sign_of_life_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where stderr is no terminal, a line tells from time to time how far the run is, how fast, and what is left."""
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    text = io.StringIO()
+    bar = Bar(Console(file=text, force_terminal=False, width=40))
+    judge = write_script(tmp_path / "s.jsonl", ("What is 1?", "no value"), (None, {"truth": 3, "style": 2}))
+    await run(make_spec(rows(3), TWO, judge, out=tmp_path / "run", concurrency=1), progress=bar)
+    lines = text.getvalue().splitlines()[1:]
+    failures = ("", ", no_rating 1", ", no_rating 1")
+    for k, (line, failed) in enumerate(zip(lines, failures, strict=True), 1):
+        assert re.fullmatch(rf"{k} of 3 trials, [\d.e+]+/s, about 0:00:\d\d left{failed}", line)

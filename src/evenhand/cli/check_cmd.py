@@ -9,6 +9,7 @@ import click
 
 from evenhand._words import counted
 from evenhand.cli import options
+from evenhand.cli.output import note, say
 
 if TYPE_CHECKING:
     from evenhand.checking import Check, Finding
@@ -78,7 +79,7 @@ def _print_or_write(check: Check, printer: _Printer, out: str | None, labels: st
     """Show all findings, and write the rows where they go into a file."""
     if out is not None:
         count = check.write(out, labels=labels, on_finding=printer.show)
-        click.echo(f"{counted(count, 'row')} written to {out}", err=True)
+        note(f"{counted(count, 'row')} written to {out}")
         return
     for finding in check:
         printer.show(finding)
@@ -96,12 +97,12 @@ class _Printer:
     def show(self, finding: Finding) -> None:
         if self._as_json:
             names = ("row", "id", "rule", "severity", "message")
-            click.echo(json.dumps({name: getattr(finding, name) for name in names}, ensure_ascii=False))
+            say(json.dumps({name: getattr(finding, name) for name in names}, ensure_ascii=False))
         elif self._shown < _SHOWN:
             self._shown += 1
             place = f"row {finding.row}" if finding.line is None else f"{self._file}:{finding.line}"
             head = " ".join(part for part in (place, finding.id) if part)
-            click.echo(f"{head}: {finding.severity} {finding.rule}: {finding.message}")
+            say(f"{head}: {finding.severity} {finding.rule}: {finding.message}")
         else:
             self.more += 1
 
@@ -110,15 +111,15 @@ def _conclude(check: Check, printer: _Printer, *, as_json: bool) -> int:
     """Print the figures; the number of violations."""
     summary = check.summary()
     if as_json:
-        click.echo(json.dumps({name: summary[name] for name in ("rows", "violations", "warnings")}))
+        say(json.dumps({name: summary[name] for name in ("rows", "violations", "warnings")}))
     else:
         from rich.console import Console
 
         from evenhand.report.checked import print_check
 
         if printer.more:
-            click.echo(f"... and {printer.more} more; --json prints all, --out keeps them beside the rows")
+            say(f"... and {printer.more} more; --json prints all, --out keeps them beside the rows")
         print_check(summary, Console(highlight=False, emoji=False))
     if summary["bad_rows"]:
-        click.echo(f"{counted(summary['bad_rows'], 'row')} can't be read", err=True)
+        note(f"{counted(summary['bad_rows'], 'row')} can't be read")
     return int(summary["violations"])

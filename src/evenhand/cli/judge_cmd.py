@@ -12,6 +12,7 @@ import click
 
 from evenhand.cli import options
 from evenhand.cli.main import INTERRUPTED
+from evenhand.cli.output import say
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import Form
@@ -34,7 +35,9 @@ LOW_COVERAGE = 5
 )
 @click.option("--out", metavar="RUN", help="Run folder  [default: runs/DATA-RUBRIC-JUDGE]")
 @options.data_options
-@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True, help="How often each item is judged.")
+@click.option(
+    "--repeats", type=options.NumberType("repeats"), default=1, show_default=True, help="How often each item is judged."
+)
 @click.option(
     "--orders",
     type=click.Choice(["both", "ab", "ba"]),
@@ -45,17 +48,24 @@ LOW_COVERAGE = 5
 @options.pairs_option
 @click.option("--ask", metavar="PHRASE", help="An entry phrase of the rubric: its criterion is shown first.")
 @click.option("--concurrency", default="auto", show_default=True, metavar="auto|N", help="Trials in flight.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S", help="Seconds for one request.")
+@click.option(
+    "--timeout",
+    type=options.NumberType("timeout"),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for one request.",
+)
 @click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server.")
 @click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored.")
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Most tokens a reply may have.")
+@click.option("--temperature", type=options.NumberType("temperature"), default=0.0, show_default=True)
+@click.option("--max-tokens", type=options.NumberType("max_tokens"), metavar="N", help="Most tokens a reply may have.")
 @click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only.")
 @click.option("--no-re-ask", is_flag=True, help="Take the first reply as it is; half the cost at worst.")
 @click.option("--retry", is_flag=True, help="Ask again what was refused or could not be read.")
 @click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
 @click.option(
-    "--coverage", type=click.FloatRange(0, 1), metavar="X", help="Exit with 5 under this share of rows scored."
+    "--coverage", type=options.NumberType("coverage"), metavar="X", help="Exit with 5 under this share of rows scored."
 )
 @click.option("--dry-run", is_flag=True, help="One prompt, the number of calls and tokens; sends nothing.")
 @click.option("--no-store-texts", is_flag=True, help="Keep no item texts in the run.")
@@ -111,7 +121,7 @@ def _dry_run(spec: RunSpec) -> int:
     from evenhand.estimate import estimate
 
     told = estimate(spec)
-    click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+    say(json.dumps(told, ensure_ascii=False, indent=2))
     return 0
 
 
@@ -136,7 +146,7 @@ def render_command(data: str, form: Form | None, order: str, **given: Any) -> in
 
     spec = _spec(data, "fake", None, {**given, "orders": order})
     for line in rendered(spec, form):
-        click.echo(json.dumps(line, ensure_ascii=False))
+        say(json.dumps(line, ensure_ascii=False))
     return 0
 
 

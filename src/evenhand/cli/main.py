@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import signal
 import sys
@@ -12,7 +11,8 @@ from typing import Any
 import click
 
 from evenhand import __version__
-from evenhand.errors import EvenhandError
+from evenhand.cli import output
+from evenhand.errors import EvenhandError, InputError
 
 INTERRUPTED = 130
 _COMMANDS = {
@@ -58,10 +58,10 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until a run takes it over; ends with 130 too
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a judge may write half a surrogate pair
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)  # until a run takes it over; ends with 130 too
+    output.take_over()
     sys.exit(run(arguments))
 
 
@@ -77,20 +77,30 @@ def run(arguments: list[str] | None = None) -> int:
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        error.show(sys.stderr)
+        return error.exit_code
+    except output.OutputError as error:
+        output.give_up()
+        output.note(f"error: {error}")
         return error.exit_code
     except EvenhandError as error:
-        click.echo(f"error: {error}", err=True)
+        output.note(f"error: {error}")
         return error.exit_code
-    except (BrokenPipeError, SystemExit):  # click answers a closed pipe with the latter
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is silent
-        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:
+        if error.filename is None:
+            return _defect()
+        output.note(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
+        return InputError.exit_code
     except Exception:
-        import traceback
-
-        traceback.print_exc()
-        click.echo(f"\nThis is a defect of evenhand {__version__}: please report it with the lines above.", err=True)
-        return 1
+        return _defect()
     return result if isinstance(result, int) else 0
+
+
+def _defect() -> int:
+    import traceback
+
+    traceback.print_exc()
+    output.note(f"\nThis is a defect of evenhand {__version__}: please report it with the lines above.")
+    return 1

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.output import say
+
 if TYPE_CHECKING:
     from evenhand.models import Progress
 
@@ -31,11 +33,11 @@ def list_models(as_json: bool) -> None:
         path = models.model_path(entry.name)
         if as_json:
             facts = {"name": entry.name, "title": entry.title, "purpose": entry.purpose, "licence": entry.licence}
-            click.echo(json.dumps({**facts, "bytes": entry.bytes, "sha256": entry.sha256, "here": path.exists()}))
+            say(json.dumps({**facts, "bytes": entry.bytes, "sha256": entry.sha256, "here": path.exists()}))
         else:
             here = "here" if path.exists() else "not here"
             size = f"{entry.bytes / 1e6:,.0f} MB"
-            click.echo(f"{entry.name:<20} {size:>9}  {here:<8}  {entry.title}, {entry.licence}; {entry.purpose}")
+            say(f"{entry.name:<20} {size:>9}  {here:<8}  {entry.title}, {entry.licence}; {entry.purpose}")
 
 
 @model.command("get")
@@ -49,7 +51,7 @@ def get_model(name: str) -> None:
 
     with _bar() as progress:
         path = models.get(name, progress)
-    click.echo(path)
+    say(path)
 
 
 @model.command("path")
@@ -61,7 +63,7 @@ def path_of_model(name: str) -> None:
     """
     from evenhand import models
 
-    click.echo(models.locate(name).path)
+    say(models.locate(name).path)
 
 
 @contextmanager

@@ -7,7 +7,29 @@ from typing import Any, TypeVar
 
 import click
 
+from evenhand.keywords import NUMBERS
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NumberType(click.ParamType):  # type: ignore[type-arg]
+    """A number within the bounds that an option has in `evenhand.keywords`.
+
+    Args:
+        name: The option's keyword.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._option = name
+        self._number = NUMBERS[name]
+        self.name = "integer" if self._number.whole else "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
+        """The number; fails with the bounds."""
+        try:
+            return self._number.read(value) if isinstance(value, str) else self._number.check(value)
+        except ValueError as error:
+            self.fail(f"{self._option} {error}", param, ctx)
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -41,10 +63,13 @@ def weights(text: str | None) -> dict[str, float] | None:
     """
     if text is None:
         return None
-    try:
-        return {name: float(value) for name, value in pairs([text], "--weights").items()}
-    except ValueError as error:
-        raise click.BadParameter(f"a weight is a number ({error})", param_hint="--weights") from None
+    found = {}
+    for name, value in pairs([text], "--weights").items():
+        try:
+            found[name] = float(NUMBERS["weight"].read(value))
+        except ValueError as error:
+            raise click.BadParameter(f"the weight of {name} {error}", param_hint="--weights") from None
+    return found
 
 
 def rubric_options(command: F) -> F:
@@ -63,10 +88,14 @@ def data_options(command: F) -> F:
     for option in (
         click.option("--skip-bad", is_flag=True, help="Leave bad rows out and count them, instead of stopping."),
         click.option(
-            "--seed", type=int, default=0, show_default=True, help="Seed of --sample and of --pairs budget:N."
+            "--seed",
+            type=NumberType("seed"),
+            default=0,
+            show_default=True,
+            help="Seed of --sample and of --pairs budget:N.",
         ),
-        click.option("--sample", type=click.IntRange(1), metavar="N", help="A random sample of N rows."),
-        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N rows."),
+        click.option("--sample", type=NumberType("sample"), metavar="N", help="A random sample of N rows."),
+        click.option("--limit", type=NumberType("limit"), metavar="N", help="Only the first N rows."),
         click.option("--format", metavar="NAME", help="Input format, where the file name doesn't tell."),
         click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN", help="Read a field from a column."),
     ):

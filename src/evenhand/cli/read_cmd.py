@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from evenhand.cli.output import say
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import OutputField
@@ -38,7 +38,7 @@ def read_command(replies: str) -> None:
         file.seek(0)
         for line_id, reply, fields in (_parsed(raw) for raw in file if raw.strip()):
             told = line_from_reading(line_id, parse.read(reply, fields), fields)
-            click.echo(json.dumps(told, allow_nan=False))
+            say(json.dumps(told, allow_nan=False))
 
 
 def _check(file: IO[bytes], name: str) -> None:
@@ -84,12 +84,10 @@ def _parsed(raw: bytes) -> tuple[Any, Reply, tuple[OutputField, ...]]:
 def _opened(name: str) -> Iterator[IO[bytes]]:
     """The file, or standard input spooled to one, so that it can be read twice."""
     from evenhand.errors import InputError
+    from evenhand.rows import spooled, stdin_pieces
 
     if name == "-":
-        with tempfile.SpooledTemporaryFile(max_size=1 << 20) as spool:
-            while chunk := sys.stdin.buffer.read(1 << 16):
-                spool.write(chunk)
-            spool.seek(0)
+        with spooled(stdin_pieces()) as spool:
             yield spool
         return
     if not Path(name).is_file():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli import options
+from evenhand.cli.output import say
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import Rubric
@@ -44,7 +45,7 @@ def new_rubric(name: str, mode: str, out: str | None) -> None:
         raise InputError(f"{path} exists already", hint="give another name or --out") from None
     except OSError as error:
         raise InputError(f"can't write {path}: {error.strerror or error}") from None
-    click.echo(path)
+    say(path)
 
 
 @rubric_group.command("list")
@@ -59,9 +60,9 @@ def list_rubrics(as_json: bool) -> None:
     for rubric in map(load_rubric, builtin_names()):
         facts = {"name": rubric.name, "mode": rubric.mode, "language": rubric.language, "title": rubric.title}
         if as_json:
-            click.echo(json.dumps(facts, ensure_ascii=False))
+            say(json.dumps(facts, ensure_ascii=False))
         else:
-            click.echo("{name:<20} {mode:<8} {language:<3} {title}".format(**facts))
+            say("{name:<20} {mode:<8} {language:<3} {title}".format(**facts))
 
 
 @rubric_group.command("show")
@@ -77,9 +78,9 @@ def show_rubric(rubric: str, variant: tuple[str, ...], as_json: bool) -> None:
 
     facts = summary(_load(rubric, variant))
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        say(json.dumps(facts, ensure_ascii=False, indent=2))
     else:
-        click.echo("\n".join(_told(facts)))
+        say("\n".join(_told(facts)))
 
 
 @rubric_group.command("lint")
@@ -94,7 +95,7 @@ def lint_rubrics(ctx: click.Context, rubrics: tuple[str, ...]) -> None:
     for name in rubrics:
         lines = _mistakes(name)
         found = found or bool(lines)
-        click.echo("\n".join(lines or [f"{name}: ok"]))
+        say("\n".join(lines or [f"{name}: ok"]))
     if found:
         ctx.exit(MISTAKES)
 
@@ -120,7 +121,7 @@ def rubric_schema(rubric: str | None, tool: bool, file_format: bool, variant: tu
     else:
         concrete = _load(rubric, variant)
         found = schema.tool_definition(concrete) if tool else schema.reply_schema(concrete)
-    click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    say(json.dumps(found, ensure_ascii=False, indent=2))
 
 
 def _load(name: str, variant: tuple[str, ...]) -> Rubric:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from evenhand._words import counted
 from evenhand.cli import options
+from evenhand.cli.output import note, say
 
 
 @click.command()
@@ -27,7 +29,8 @@ def show(run: str, by: str | None, item_id: str | None, value: str, as_json: boo
     from evenhand.api import Run
 
     if item_id is not None:
-        _show_item(run, item_id, as_json=as_json)
+        given = os.fsencode(item_id).decode("utf-8", "surrogateescape")  # UTF-8 whatever the locale says
+        _show_item(run, given, as_json=as_json)
     else:
         print_run(Run(run).summary(value=value, by=by), as_json=as_json)  # type: ignore[arg-type]
     return 0
@@ -36,7 +39,7 @@ def show(run: str, by: str | None, item_id: str | None, value: str, as_json: boo
 def print_run(facts: Mapping[str, Any], *, as_json: bool) -> None:
     """Print a run's figures to stdout."""
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(facts, ensure_ascii=False))
         return
     from rich.console import Console
 
@@ -51,10 +54,10 @@ def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
 
     told = inspect_item(Path(run), item_id)
     if as_json:
-        click.echo(json.dumps(told, ensure_ascii=False))
+        say(json.dumps(told, ensure_ascii=False))
         return
     for line in item_lines(told):
-        click.echo(line)
+        say(line)
 
 
 @click.command()
@@ -70,7 +73,7 @@ def rank(run: str, value: str, as_json: bool) -> int:
 
     facts = Run(run).ranking(value=value)  # type: ignore[arg-type]
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(facts, ensure_ascii=False))
         return 0
     from rich.console import Console
 
@@ -98,7 +101,7 @@ def export(run: str, target: str, long: bool, value: str) -> int:
     judged = Run(run)
     rows = lambda: judged.rows(value=value, long=long)  # type: ignore[arg-type]  # noqa: E731
     count = write_rows(rows, target, sources=judged.sources())
-    click.echo(f"{counted(count, 'row')} written to {target}", err=True)
+    note(f"{counted(count, 'row')} written to {target}")
     return 0
 
 
@@ -123,6 +126,6 @@ def rescore_command(run: str, weights: str | None, rubric: str | None, as_json: 
         wanted = open_rubric(rubric, variant=options_kept) if rubric else stored_rubric(manifest)
         chosen = options.weights(weights)
         counts = rescore(store, with_weights(wanted, chosen) if chosen else wanted)
-    click.echo(f"{counted(counts['verdicts'], 'verdict')} read again, {counts['changed']} changed", err=True)
+    note(f"{counted(counts['verdicts'], 'verdict')} read again, {counts['changed']} changed")
     print_run(Run(run).summary(), as_json=as_json)
     return 0

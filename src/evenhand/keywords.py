@@ -1,0 +1,136 @@
+"""What the options of a run may be: one table for the keywords of Python and the options of the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.errors import InputError, UnknownNameError
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,30}\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number within bounds.
+
+    Attributes:
+        low: Smallest value; excluded if ``above``.
+        high: Largest value.
+        whole: Only whole numbers.
+        above: ``low`` itself is too small.
+    """
+
+    low: float
+    high: float
+    whole: bool = True
+    above: bool = False
+
+    def read(self, text: str) -> int | float:
+        """The number that a text writes in plain ASCII digits.
+
+        Raises:
+            ValueError: it writes none, or one out of bounds; the message follows the option's name.
+        """
+        if self.whole:
+            return self.check(int(text) if _WHOLE.fullmatch(text) else text)
+        number: float | str = text
+        if text.isascii() and "_" not in text:
+            with contextlib.suppress(ValueError):
+                number = float(text)
+        return self.check(number)
+
+    def check(self, value: Any) -> int | float:
+        """A value as a plain number.
+
+        Raises:
+            ValueError: it is none, or out of bounds; the message follows the option's name.
+        """
+        kind = numbers.Integral if self.whole else numbers.Real
+        good = not isinstance(value, bool) and isinstance(value, kind)
+        if not good or not self.low <= value <= self.high or (self.above and value == self.low):
+            raise ValueError(f"must be {self}, not {value!r:.60}")
+        return int(value) if self.whole else float(value)
+
+    def __str__(self) -> str:
+        start = f"above {self.low:g} and" if self.above else f"from {self.low:g}"
+        joint = "at most" if self.above else "to"
+        return f"a {'whole ' if self.whole else ''}number {start} {joint} {self.high:,g}"
+
+
+_ROWS = Number(1, 10**15)
+#: Options that are numbers.
+NUMBERS: Mapping[str, Number] = {
+    "limit": _ROWS,
+    "sample": _ROWS,
+    "seed": Number(-(2**63), 2**63),
+    "repeats": Number(1, 10_000),
+    "concurrency": Number(1, 10**18),
+    "timeout": Number(0, 1_000_000, whole=False, above=True),
+    "temperature": Number(0, 100, whole=False),
+    "max_tokens": Number(1, 2**31 - 1),
+    "max_bytes": Number(1, 2**31 - 1),
+    "coverage": Number(0, 1, whole=False),
+    "weight": Number(0, 1, whole=False),
+}
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"), ((bool,), "True or False")),
+    **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format"), ((str,), "a text")),
+    **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
+    "out": ((str, os.PathLike), "a path"),
+}
+_NEVER_NONE = {"seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"}
+_OF_TEXT = ("map", "headers")
+
+
+def number(name: str, value: Any) -> Any:
+    """A numeric option's value as a plain number.
+
+    Raises:
+        InputError: not a number, or out of its bounds.
+    """
+    try:
+        return NUMBERS[name].check(value)
+    except ValueError as error:
+        raise InputError(f"{name} {error}") from None
+
+
+def checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run, each of a fitting kind, numbers as plain numbers.
+
+    Raises:
+        UnknownNameError: there is no such option.
+        InputError: a value of the wrong kind, or out of bounds.
+    """
+    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "weight"))]
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownNameError("keyword", name, known)
+        if value is None and name not in _NEVER_NONE:
+            found[name] = None
+        elif name in NUMBERS:
+            found[name] = number(name, value)
+        else:
+            _require_kind(name, value)
+            found[name] = value
+    return found
+
+
+def _require_kind(name: str, value: Any) -> None:
+    kinds, told = _KINDS[name]
+    if not isinstance(value, kinds):
+        raise InputError(f"{name} must be {told}, not {value!r:.60}")
+    if not isinstance(value, Mapping):
+        return
+    if name in _OF_TEXT and not all(isinstance(text, str) for pair in value.items() for text in pair):
+        raise InputError(f"{name} must map texts to texts, not {value!r:.60}")
+    if name == "weights":
+        for criterion, weight in value.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float | numbers.Real):
+                raise InputError(f"the weight of {criterion!r:.60} must be a number, not {weight!r:.60}")
