@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gzip
 import json
 import logging
 import random
@@ -12,6 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand import judge
+from evenhand.api import Run, make_spec
 from evenhand.backend import BackendSettings
 from evenhand.backends.connection_errors import reason
 from evenhand.backends.http_errors import error_for, read_fault
 from evenhand.backends.openai_chat import OpenAIChat
-from evenhand.errors import AccessError, BackendError, RetryableBackendError
+from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
 from evenhand.judging import reply_text
 from evenhand.parse import read
+from evenhand.run import run
 from evenhand.testing.conformance import sample_requests
 from evenhand.testing.server import FakeServer
 from evenhand.verdict import Reply, Usage, add_usage, reply_from_plain, reply_to_plain
-from runs import SCORE, rows, statuses, write_jsonl
+from runs import SCORE, TWO, rows, statuses, write_jsonl
 
 Chat = Callable[..., OpenAIChat]
 KEY = "sk-test+0123/4567=89"
@@ -242,6 +246,19 @@ async def test_secrets_that_a_server_repeats(
         assert secret not in shown + caplog.text
 
 
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_reply_without_end_is_given_up(chat: Chat, packed: bool) -> None:
+    """No more than 16 MiB of a reply are taken in, unpacked; the next request is served."""
+    body = b" " * (64 << 20)
+    large = http(gzip.compress(body, 1), headers="Content-Encoding: gzip\r\n") if packed else http(body)
+    answers = [http('{"choices": [{"message": {"content": "hi"}}]}'), large]
+    async with answering(lambda *_: answers.pop()) as url:
+        backend = chat(url)
+        with pytest.raises(FinalBackendError, match="larger than 16 MiB"):
+            await backend.send(sample_requests()[0])
+        assert (await backend.send(sample_requests()[0])).text == "hi"
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -363,3 +380,25 @@ def test_a_retryable_error_of_an_envelope_says_why() -> None:
     ):
         with pytest.raises(RetryableBackendError, match=told):
             backend._read("schema", {}, body, 0.1)
+
+
+def _for_run(data: dict[str, Any]) -> dict[str, Any]:
+    """A good reply to the rubric of a run."""
+    message = {"content": '{"reason": "r", "truth": 3, "style": 2}', "refusal": None, "tool_calls": []}
+    return {**data, "choices": [{**data["choices"][0], "message": message}]}
+
+
+def test_a_run_over_a_mad_server_ends_with_every_trial_stored(tmp_path: Path) -> None:
+    """Each of many mutated replies ends as a stored verdict; figures and export can be made of the run."""
+
+    async def judged() -> None:
+        async with answering(lambda _, body: http(mutated(_for_run(GOOD), random.Random(body)))) as url:
+            spec = make_spec(rows(150), TWO, "openai:m", out=tmp_path / "run", base_url=url, concurrency=8)
+            await run(replace(spec, backend=replace(spec.backend, attempts=1)))
+
+    asyncio.run(judged())
+    found = statuses(tmp_path / "run").values()
+    assert len(found) == 150 and set(found) >= {"scored", "failed"}
+    told = Run(tmp_path / "run").summary()
+    assert told["planned"] == 150 and json.dumps(told, allow_nan=False)
+    assert len(list(Run(tmp_path / "run").rows())) == 150

@@ -148,9 +148,11 @@ def redactor(secrets: tuple[str, ...]) -> Callable[[str], str]:
         return str
     plain = re.compile("|".join(map(re.escape, secrets)))
     escaped = re.compile("|".join("".join(map(_writings, secret)) for secret in secrets))
+    signs = {char for secret in secrets for char in secret if not char.isalnum()}
+    marks = ["\\u", "%", "&", *(f"\\{sign}" for sign in signs), *("+" for sign in signs if sign == " ")]
 
     def redact(text: str) -> str:
-        pattern = escaped if any(mark in text for mark in "\\%&+") else plain
+        pattern = escaped if any(mark in text for mark in marks) else plain  # seldom needed, and slow
         return pattern.sub("[redacted]", text)
 
     return redact

@@ -34,6 +34,7 @@ from evenhand.verdict import Reply, Usage
 
 _CONNECT_S = 10.0
 _DEADLINE_S = 300.0
+_LARGEST = 16 << 20
 _log = logging.getLogger(__name__)
 
 
@@ -162,7 +163,7 @@ class OpenAIChat:
                     allow_redirects=False,
                 ) as response:
                     self._answered = True
-                    data = await response.read()
+                    data = await _whole(response)
             except (TimeoutError, aiohttp.ClientError, OSError) as error:
                 # Not chained: a client's exception may carry addresses with a proxy's password.
                 raise self._unreached(error, timeout_s) from None
@@ -186,6 +187,21 @@ class OpenAIChat:
             hint = "check http or https in the base URL; SSL_CERT_FILE may name the server's authority"
             return AccessError(message, hint=hint)
         return RetryableBackendError(message)
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body, unpacked.
+
+    Raises:
+        FinalBackendError: it is larger than any honest reply.
+    """
+    data = bytearray()
+    async for piece in response.content.iter_any():
+        data += piece
+        if len(data) > _LARGEST:
+            response.close()
+            raise FinalBackendError(f"the reply is larger than {_LARGEST >> 20} MiB", status=response.status)
+    return bytes(data)
 
 
 def open_backend(settings: BackendSettings) -> OpenAIChat:
