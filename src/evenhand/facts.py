@@ -13,6 +13,7 @@ from evenhand.rubric.model import OutputField, Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store, StoredRow
+from evenhand.tasks import Tasks, composite_bounds, score_bounds, told_mean
 from evenhand.trial import TrialKey
 from evenhand.verdict import FieldOutcome, Status, Verdict
 
@@ -43,7 +44,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
         preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
         that don't, and agreement, the share of the former among the two. ask has the entry phrase that was given,
-        and the criterion that stands first for it.
+        and the criterion that stands first for it. aggregate has the figures by task that the rubric asks for
+        (`evenhand.tasks.Tasks.facts`), None where it asks for none.
 
     Raises:
         UnknownNameError: ``by`` is neither a column of any row nor an item field.
@@ -53,8 +55,12 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     slices: dict[str, _Tally] = {}
     columns: set[str] = set()
     names = _names(by, rubric, manifest) if by is not None else []
+    bounds = score_bounds(rubric)
+    tasks = None if bounds is None else Tasks(rubric, bounds)
     for row, verdicts in store.verdicts():
         whole.add(row, verdicts)
+        if tasks is not None and row.item is not None:
+            tasks.add(row.item, [_score(v, rubric, value) for unit in whole.units(row, verdicts) for v in unit])
         if by is not None:
             source = {**row.raw, "id": row.item.id, **row.item.fields} if row.item else row.raw
             columns.update(source)
@@ -67,6 +73,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
     facts["ask"] = _asked(rubric, manifest)
+    facts["aggregate"] = None if tasks is None else tasks.facts()
     if by is not None:
         facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}
     return facts
@@ -141,7 +148,7 @@ class _Tally:
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
-        self._composite = _bounded_mean(rubric)
+        self._composite = _Clusters(*composite_bounds(rubric))
         self._agreement = _Clusters(0.0, 1.0)
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
@@ -157,7 +164,7 @@ class _Tally:
         self._null += len(null_answers(row.item, self._rubric))
         pair = split_pair_id(row.item.id) if self._of_prompts else None
         self._cluster = row.item.id if pair is None else pair[0]
-        units = list(self._units(row.item.id, verdicts))
+        units = list(self.units(row, verdicts))
         for unit in units:
             self._add_unit(unit)
         self._add_preferences(units)
@@ -166,10 +173,12 @@ class _Tally:
             self._add_verdict(verdict)
         self._add_values([unit for unit in units if unit])
 
-    def _units(self, item_id: str, verdicts: Mapping[TrialKey, Verdict]) -> Iterator[list[Verdict | None]]:
+    def units(self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict]) -> Iterator[list[Verdict | None]]:
         """One unit a repeat; both orders of a pair are one unit."""
+        if row.item is None:
+            return
         for repeat in range(self._repeats):
-            yield [verdicts.get(TrialKey(item_id, order, repeat)) for order in self._orders]
+            yield [verdicts.get(TrialKey(row.item.id, order, repeat)) for order in self._orders]
 
     def _add_unit(self, unit: list[Verdict | None]) -> None:
         if _scored(unit):
@@ -259,7 +268,7 @@ class _Tally:
             "not_checked": dict(self._not_checked),
             "criteria": {name: fact for name, fact in fields.items() if name in criteria},
             "fields": {name: fact for name, fact in fields.items() if name not in criteria},
-            "composite": _estimate(self._composite.estimate()) if self._weights else None,
+            "composite": told_mean(self._composite.estimate()) if self._weights else None,
             "value": self._value,
             "null_answers": self._null,
             "set_in_code": self._in_code,
@@ -276,7 +285,7 @@ class _Tally:
             if len(self._orders) > 1:
                 facts["flips"] = self._flips
                 if self._value == "stated":  # expected values join both orders into one side
-                    facts["agreement"] = _estimate(self._agreement.estimate())
+                    facts["agreement"] = told_mean(self._agreement.estimate())
         return facts
 
     def _shown(self) -> list[OutputField]:
@@ -286,7 +295,7 @@ class _Tally:
 
     def _field_facts(self, name: str) -> dict[str, Any]:
         if name in self._means:
-            facts = _estimate(self._means[name].estimate())
+            facts = told_mean(self._means[name].estimate())
         else:
             counts = self._counts.get(name, Counter())
             facts = {"counts": {label: counts[label] for label in self._labels(name)}, "n": counts.total()}
@@ -297,13 +306,6 @@ class _Tally:
     def _labels(self, name: str) -> list[str]:
         field = self._rubric.output.field(name)
         return [str(v) for v in field.scale.values or ()] if field and field.scale else []
-
-
-def _bounded_mean(rubric: Rubric) -> _Clusters:
-    """The composite's mean; it can't leave the weighted ends of its criteria's scales."""
-    weighted = [(c.weight, c.scale) for c in rubric.criteria if c.weight is not None and c.scale.numeric]
-    low = sum(weight * float(scale.bottom) for weight, scale in weighted)
-    return _Clusters(low, sum(weight * float(scale.top) for weight, scale in weighted))
 
 
 def pick(outcome: FieldOutcome, value: ValueKind) -> Any:
@@ -363,6 +365,18 @@ def composite(verdict: Verdict, rubric: Rubric, value: ValueKind = "stated") -> 
     return _composite(verdict, weights, value) if weights else None
 
 
+def _score(verdict: Verdict | None, rubric: Rubric, value: ValueKind) -> float | None:
+    """The one number that tasks are summed up by: the composite, else the first criterion with numbers."""
+    if verdict is None:
+        return None
+    if rubric.aggregate.composite:
+        return composite(verdict, rubric, value)
+    first = next(c.name for c in rubric.criteria if c.scale.numeric)
+    outcome = verdict.fields.get(first)
+    picked = pick(outcome, value) if outcome is not None else None
+    return float(picked) if isinstance(picked, int | float) else None
+
+
 def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind) -> float | None:
     total = 0.0
     for name, weight in weights.items():
@@ -377,11 +391,3 @@ def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind)
 def _rate(violated: Counter[bool]) -> dict[str, Any]:
     trials = violated.total()
     return {"trials": trials, "violated": violated[True], "rate": violated[True] / trials if trials else None}
-
-
-def _estimate(estimate: Estimate) -> dict[str, Any]:
-    interval = None if estimate.low is None else [estimate.low, estimate.high]
-    facts: dict[str, Any] = {"mean": estimate.value, "ci": interval, "n": estimate.n, "items": estimate.clusters}
-    if estimate.note:
-        facts["note"] = estimate.note
-    return facts

@@ -13,6 +13,7 @@ from evenhand.api import make_spec
 from evenhand.report import progress
 from evenhand.report.progress import Bar
 from evenhand.report.terminal import item_lines, print_summary
+from evenhand.rubric.load import load_rubric
 from evenhand.run import run
 from rubric_texts import PAIR, rubric
 from runs import TWO, rows, run_it, summary, write_script
@@ -108,3 +109,29 @@ async def test_a_sign_of_life_every_half_minute(tmp_path: Path, monkeypatch: pyt
     failures = ("", ", no_rating 1", ", no_rating 1")
     for k, (line, failed) in enumerate(zip(lines, failures, strict=True), 1):
         assert re.fullmatch(rf"{k} of 3 trials, [\d.e+]+/s, about 0:00:\d\d left{failed}", line)
+
+
+def test_figures_by_task_stand_beside_the_item_mean(tmp_path: Path) -> None:
+    """A rubric that sums up by task gets tasks by category, item mean and task mean, and the unofficial steadiness."""
+    judge = write_script(
+        tmp_path / "s.jsonl",
+        ("first", {"Rating": 4, "Reason": "尚可"}),
+        ("second", {"Rating": 6, "Reason": "尚可"}),
+        (None, {"Rating": 9, "Reason": "很好"}),
+    )
+    items = [
+        {"question_id": "a-0", "prompt": "first", "ref_answer": "r", "predict": "p", "task": "OCR"},
+        {"question_id": "a-1", "prompt": "second", "ref_answer": "r", "predict": "p", "task": "OCR"},
+        {"question_id": "b-0", "prompt": "third", "ref_answer": "r", "predict": "p", "task": "Chart"},
+        {"question_id": "c-0", "prompt": "fourth", "ref_answer": "r", "predict": "p", "task": "Chart"},
+    ]
+    run_it(items, load_rubric("alignmm-critic"), judge, tmp_path / "run")
+    lines = [" ".join(line.split()) for line in _printed(tmp_path / "run").splitlines()]
+    assert any(re.fullmatch(r"OCR 5\.00 .* 2 2 1\.00", line) for line in lines)
+    assert any(re.fullmatch(r"Chart 9\.00 .* 2 2 -", line) for line in lines)
+    assert any(line.startswith("all, item mean 7.00 ") for line in lines)
+    assert any(line.startswith("all, task mean 7.00 ") for line in lines)
+    assert any(
+        line.startswith("* unofficial: one over the mean variance of scores within 1 paraphrase groups")
+        for line in lines
+    )

@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from evenhand._words import counted
+from evenhand.report.cells import mean_cells
+from evenhand.report.tasks import print_tasks
 
 
 def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
@@ -84,6 +86,8 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
     if facts["planned"] and not facts["scored"]:
         console.print("[bold]nothing was scored: this run says nothing about its items[/]")
     console.print(_means_table(facts))
+    if facts["aggregate"]:
+        print_tasks(facts["aggregate"], console)
     if "preference" in facts:
         console.print(_preference_line(facts))
     for line in _detail_lines(facts):
@@ -110,20 +114,13 @@ def _means_table(facts: Mapping[str, Any]) -> Table:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for name, fact in {**facts["criteria"], **facts["fields"]}.items():
         if "mean" in fact:
-            table.add_row(escape(name), *_mean_cells(fact), _missing(fact))
+            table.add_row(escape(name), *mean_cells(fact), _missing(fact))
         else:
             shares = ", ".join(f"{label} {n}" for label, n in fact["counts"].items())
             table.add_row(escape(name), "", "", str(fact["n"]), escape(shares) + _missing(fact))
     if facts["composite"]:
-        table.add_row("composite", *_mean_cells(facts["composite"]), "", style="bold")
+        table.add_row("composite", *mean_cells(facts["composite"]), "", style="bold")
     return table
-
-
-def _mean_cells(fact: Mapping[str, Any]) -> tuple[str, str, str]:
-    if fact["mean"] is None:
-        return "-", fact["note"], "0"
-    interval = f"{fact['ci'][0]:.2f} to {fact['ci'][1]:.2f}" if fact["ci"] else fact.get("note", "")
-    return f"{fact['mean']:.2f}", interval, str(fact["n"])
 
 
 def _missing(fact: Mapping[str, Any]) -> str:

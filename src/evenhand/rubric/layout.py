@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from evenhand.rubric.model import Aggregate, Criterion, Instruction, ItemSpec, Message, Output
@@ -98,13 +98,18 @@ def read_aggregate(context: Context, item: ItemSpec, criteria: tuple[Criterion, 
         if entry.value not in inputs:
             context.problems.unknown(entry, "input", entry.value, inputs)
     means = tuple(entry.value for entry in node.elements("means")) or ("item",)
-    return Aggregate(weighted, tuple(entry.value for entry in node.elements("per")), means, _robustness(context, node))
+    return Aggregate(
+        weighted, tuple(entry.value for entry in node.elements("per")), means, _robustness(context, node, inputs)
+    )
 
 
-def _robustness(context: Context, node: Node) -> dict[str, Any]:
+def _robustness(context: Context, node: Node, inputs: Sequence[str]) -> dict[str, Any]:
     least = node.get("robustness", "min")
     if least is not None and least.value < 2:
         context.problems.add(least, "a group needs at least 2 members")
+    rule = node.get("robustness", "group-by")
+    if rule is not None and rule.value.partition(" before the last ")[0] not in (known := ["id", *inputs]):
+        context.problems.unknown(rule, "input", rule.value.partition(" before the last ")[0], known)
     return {key: entry.value for key, entry in node.items("robustness")}
 
 

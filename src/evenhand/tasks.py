@@ -1,0 +1,216 @@
+"""Figures by task, by category of tasks and over paraphrase groups, for rubrics that say how to sum up. No layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.item import Item
+from evenhand.rubric.model import Aggregate, Rubric
+from evenhand.stats.estimates import CONFIDENCE, Estimate
+from evenhand.stats.means import ClusteredMean
+
+UNTYPED = "(none)"
+
+
+@dataclass(slots=True)
+class _Group:
+    """Scores of one paraphrase group in one task: all of them, and one mean an item."""
+
+    scores: list[float] = field(default_factory=list)
+    items: list[float] = field(default_factory=list)
+
+
+class Tasks:
+    """Sums up the scores of a run as the rubric's ``aggregate`` says, fed row by row.
+
+    A task is a value of the first field of ``aggregate.per``; categories are those of the rubric's types. Items of
+    one paraphrase group share what they are about, so intervals take groups, not items, as independent. Memory
+    grows with the number of groups.
+
+    Args:
+        rubric: Has an ``aggregate.per``.
+        bounds: Ends of the scale of the scores.
+    """
+
+    def __init__(self, rubric: Rubric, bounds: tuple[float, float]) -> None:
+        self._rubric = rubric
+        self._bounds = bounds
+        self._planned: dict[str, int] = {}
+        self._groups: dict[str, dict[str, _Group]] = {}
+
+    def add(self, item: Item, scores: Sequence[float | None]) -> None:
+        """Take the scores of one item, one a planned trial; None where there is none."""
+        given = item.fields.get(self._rubric.aggregate.per[0])
+        task = UNTYPED if given is None else str(given)
+        self._planned[task] = self._planned.get(task, 0) + len(scores)
+        groups = self._groups.setdefault(task, {})
+        read = [score for score in scores if score is not None]
+        if read:
+            group = groups.setdefault(group_of(item, self._rubric.aggregate), _Group())
+            group.scores += read
+            group.items.append(math.fsum(read) / len(read))
+
+    def facts(self) -> dict[str, Any]:
+        """The figures as plain data.
+
+        Returns:
+            ``tasks``: name -> mean, ci, n (scores), items (independent groups), planned, category, and robustness
+            where the rubric asks for it. ``categories`` and ``overall``: item_mean (over all scores) and task_mean
+            (the unweighted mean of task means, each task one voice), if the rubric lists them in ``means``;
+            ``overall`` has robustness too. Scores that are missing count nowhere but in planned.
+        """
+        names = self._ordered()
+        tasks = {name: self._task(name) for name in names}
+        categories: dict[str, list[str]] = {}
+        for name in names:
+            if (category := self._category(name)) is not None:
+                categories.setdefault(category, []).append(name)
+        facts: dict[str, Any] = {
+            "by": self._rubric.aggregate.per[0],
+            "tasks": tasks,
+            "categories": {category: self._means(members) for category, members in categories.items()},
+            "overall": self._means(names),
+        }
+        if self._rubric.aggregate.robustness:
+            facts["overall"]["robustness"] = self._robustness(names)
+        return facts
+
+    def _ordered(self) -> list[str]:
+        """Names of tasks, in the rubric's order, then those it does not know."""
+        types = self._rubric.types
+        known = list(types.names) if types is not None and types.item_field == self._rubric.aggregate.per[0] else []
+        return [name for name in known if name in self._planned] + sorted(set(self._planned) - set(known))
+
+    def _category(self, task: str) -> str | None:
+        types = self._rubric.types
+        categories = types.categories if types is not None else {}
+        return next((name for name, members in categories.items() if task in members), None)
+
+    def _task(self, name: str) -> dict[str, Any]:
+        told = {**told_mean(self._mean([name])), "planned": self._planned[name], "category": self._category(name)}
+        if self._rubric.aggregate.robustness:
+            told["robustness"] = self._robustness([name])
+        return told
+
+    def _mean(self, tasks: Iterable[str]) -> Estimate:
+        mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1])
+        for task in tasks:
+            for group in self._groups[task].values():
+                mean.add(group.scores)
+        return mean.estimate()
+
+    def _means(self, tasks: Sequence[str]) -> dict[str, Any]:
+        kinds = self._rubric.aggregate.means
+        means: dict[str, Any] = {"planned": sum(self._planned[task] for task in tasks)}
+        if "item" in kinds:
+            means["item_mean"] = told_mean(self._mean(tasks))
+        if "task" in kinds:
+            estimate = mean_of_means([self._mean([task]) for task in tasks], self._bounds)
+            means["task_mean"] = {**told_mean(estimate), "tasks": len(tasks)}
+        return means
+
+    def _robustness(self, tasks: Iterable[str]) -> dict[str, Any]:
+        least = int(self._rubric.aggregate.robustness.get("min", 2))
+        groups = [group.items for task in tasks for group in self._groups[task].values() if len(group.items) >= least]
+        return robustness(groups)
+
+
+def group_of(item: Item, aggregate: Aggregate) -> str:
+    """The paraphrase group of an item: what its rubric says, or the item alone."""
+    rule = aggregate.robustness.get("group-by", "id")
+    name, _, mark = rule.partition(" before the last ")
+    given = item.id if name == "id" else item.fields.get(name)
+    if given is None:
+        return item.id
+    return str(given).rpartition(mark)[0] or str(given) if mark else str(given)
+
+
+def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
+    """The unweighted mean of the means of independent strata, each one voice.
+
+    ``se² = sum(se_k²) / K²``; the interval uses Student's t with Satterthwaite's degrees of freedom. Without any
+    value where a stratum has none, and without interval where a stratum has none: a mean over fewer strata would be
+    another quantity.
+
+    Args:
+        means: One estimate a stratum, at least one.
+        bounds: Ends of the scale.
+
+    Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
+    """
+    n, clusters = sum(mean.n for mean in means), sum(mean.clusters for mean in means)
+    empty = sum(mean.value is None for mean in means)
+    if empty or not means:
+        return Estimate(None, n=n, clusters=clusters, reason=f"{empty} of {len(means)} tasks have no score")
+    value = math.fsum(mean.value for mean in means if mean.value is not None) / len(means)
+    parts = [(mean.se**2 / len(means) ** 2, mean.clusters - 1) for mean in means if mean.se is not None]
+    if len(parts) < len(means):
+        lacking = len(means) - len(parts)
+        return Estimate(value, n=n, clusters=clusters, reason=f"{lacking} of {len(means)} tasks have no interval")
+    variance = math.fsum(part for part, _ in parts)
+    freedom = variance**2 / math.fsum(part**2 / degrees for part, degrees in parts)
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
+    ci = (max(bounds[0], value - reach), min(bounds[1], value + reach))
+    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=math.sqrt(variance))
+
+
+def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """How much scores differ between paraphrases of one question. Unofficial: the published formula is not known.
+
+    Args:
+        groups: The items' scores of each paraphrase group, two or more each.
+
+    Returns:
+        ``variance`` and ``deviation``: means over groups of the population variance and standard deviation, each
+        with ci and n (groups); ``score``: one over the mean variance with its ci, None where the variance is 0;
+        ``official``: False.
+    """
+    variance, deviation = ClusteredMean(low=0.0), ClusteredMean(low=0.0)
+    for scores in groups:
+        mean = math.fsum(scores) / len(scores)
+        spread = math.fsum((score - mean) ** 2 for score in scores) / len(scores)
+        variance.add([spread])
+        deviation.add([math.sqrt(spread)])
+    told = variance.estimate()
+    score = None if not told.value else 1 / told.value
+    inverse = None if score is None or not told.ci or told.ci[0] <= 0 else [1 / told.ci[1], 1 / told.ci[0]]
+    return {
+        "variance": told_mean(told),
+        "deviation": told_mean(deviation.estimate()),
+        "score": {"mean": score, "ci": inverse, "n": told.n},
+        "official": False,
+    }
+
+
+def told_mean(estimate: Estimate) -> dict[str, Any]:
+    """An estimate of a mean as plain data: mean, ci (None without), n, items (independent groups), note."""
+    interval = None if estimate.low is None else [estimate.low, estimate.high]
+    facts: dict[str, Any] = {"mean": estimate.value, "ci": interval, "n": estimate.n, "items": estimate.clusters}
+    if estimate.note:
+        facts["note"] = estimate.note
+    return facts
+
+
+def score_bounds(rubric: Rubric) -> tuple[float, float] | None:
+    """Ends of the scale that scores of `Tasks` are on; None where the rubric gives no number or no task.
+
+    The score is the composite where criteria have weights, else the first criterion with numbers.
+    """
+    if not rubric.aggregate.per:
+        return None
+    if rubric.aggregate.composite:
+        return composite_bounds(rubric)
+    first = next((c.scale for c in rubric.criteria if c.scale.numeric), None)
+    return None if first is None else (float(first.bottom), float(first.top))
+
+
+def composite_bounds(rubric: Rubric) -> tuple[float, float]:
+    """The weighted ends of the scales of the criteria, which a composite can't leave."""
+    weighted = [(c.weight, c.scale) for c in rubric.criteria if c.weight is not None and c.scale.numeric]
+    low = sum(weight * float(scale.bottom) for weight, scale in weighted)
+    return low, sum(weight * float(scale.top) for weight, scale in weighted)
