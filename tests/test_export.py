@@ -133,3 +133,15 @@ def test_a_link_as_target_stays_a_link(tmp_path: Path) -> None:
     assert _write(tmp_path / "link.jsonl") == 4
     assert (tmp_path / "link.jsonl").is_symlink()
     assert len((tmp_path / "real.jsonl").read_text("utf-8").splitlines()) == 4
+
+
+def test_lists_and_objects_are_json_text_in_tables(tmp_path: Path) -> None:
+    """JSON lines hold them as they are; CSV and Parquet as JSON text, mixed with whatever else."""
+    nested: list[dict[str, Any]] = [{"v": [1, {"评": None}]}, {"v": 2}, {"v": {"a": True}}, {"v": None}]
+    for name in ("x.jsonl", "x.csv", "x.parquet"):
+        assert _write(tmp_path / name, nested) == 4
+    assert [json.loads(line) for line in (tmp_path / "x.jsonl").read_text("utf-8").splitlines()] == nested
+    texts = ['[1, {"评": null}]', "2", '{"a": true}']
+    assert pq.read_table(tmp_path / "x.parquet").column("v").to_pylist() == [*texts, None]
+    with (tmp_path / "x.csv").open(encoding="utf-8", newline="") as file:
+        assert [cells for (cells,) in csv.reader(file)] == ["v", *texts, ""]

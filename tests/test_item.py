@@ -44,6 +44,8 @@ def test_a_row_gives_every_field_and_keeps_the_rest_as_it_is() -> None:
         extra,
         "7",
         (),
+        ("id", "question", "answer", "system", "meta"),
+        7,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import itertools
 import json
 import math
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -385,7 +387,7 @@ def test_limit_reads_only_the_first_rows() -> None:
         raise AssertionError("read too far")
 
     assert [row.row for row in read_items(rows(), SPEC, limit=5)] == [0, 1, 2, 3, 4]
-    with pytest.raises(InputError, match="limit must be at least 1"):
+    with pytest.raises(InputError, match="limit must be a whole number from 1 to 1,000"):
         read_items([], SPEC, limit=0)
 
 
@@ -456,3 +458,55 @@ def test_a_file_is_closed_when_reading_stops_early(tmp_path: Path) -> None:
     del rows
     path.unlink()
     assert not path.exists()
+
+
+def test_values_of_parquet_become_plain_data(tmp_path: Path) -> None:
+    """Lists, structs, decimals, dates, times, bytes and nulls of Parquet are data that JSON has too."""
+    table = pyarrow.table(
+        {
+            "list": pyarrow.array([[1, None], None]),
+            "struct": pyarrow.array([{"a": 1, "b": ["x"]}, None]),
+            "decimal": pyarrow.array([Decimal("1.20"), None]),
+            "date": pyarrow.array([datetime.date(2020, 1, 2), None]),
+            "time": pyarrow.array([datetime.datetime(2020, 1, 2, 3, 4), None], pyarrow.timestamp("us", "UTC")),
+            "bytes": pyarrow.array([b"\xff\x00", None]),
+            "big": pyarrow.array([2**64 - 1, None], pyarrow.uint64()),
+            "null": pyarrow.nulls(2),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    first, second = (raw.values for raw in open_source(tmp_path / "x.parquet").rows)
+    assert first == {
+        "list": [1, None],
+        "struct": {"a": 1, "b": ["x"]},
+        "decimal": "1.20",
+        "date": "2020-01-02",
+        "time": "2020-01-02T03:04:00+00:00",
+        "bytes": "<2 bytes>",
+        "big": 2**64 - 1,
+        "null": None,
+    }
+    assert second == dict.fromkeys(first)
+
+
+def test_a_parquet_value_that_python_lacks_is_told_with_row_and_column(tmp_path: Path) -> None:
+    """A date beyond the year 9999 spoils its row, not the file."""
+    far = pyarrow.array([1, 9223372036854775, 2], pyarrow.timestamp("s"))
+    pyarrow.parquet.write_table(
+        pyarrow.table({"question": ["a", "b", "c"], "answer": ["x", "y", "z"], "at": far}), tmp_path / "x.parquet"
+    )
+    good, bad, other = read_items(tmp_path / "x.parquet", SPEC)
+    assert isinstance(good, Item) and isinstance(bad, BadRow) and isinstance(other, Item)
+    assert [p.path for p in bad.problems] == ["row 2"]
+    assert "at holds a timestamp" in bad.problems[0].message
+    assert (other.row, other.extra["at"]) == (2, "1970-01-01T00:00:02")
+
+
+def test_many_columns_take_time_in_proportion(tmp_path: Path) -> None:
+    """A table of 40,000 columns is read within seconds."""
+    names = [f"c{n}" for n in range(40_000)]
+    (tmp_path / "x.csv").write_text(",".join([*names, "question", "answer"]) + "\n" + "x," * 40_001 + "x\n")
+    start = time.monotonic()
+    (item,) = read_items(tmp_path / "x.csv", SPEC)
+    assert isinstance(item, Item) and len(item.extra) == 40_000
+    assert time.monotonic() - start < 10

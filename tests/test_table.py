@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from evenhand.api import Run
-from evenhand.item import Item
 from evenhand.judging import Answer
+from evenhand.manifest import with_weights
 from evenhand.store import Store
 from evenhand.trial import TrialKey
 from evenhand.verdict import FieldOutcome, Status, Verdict
 from rubric_texts import PAIR, rubric
-from runs import GOOD, TWO, rows, run_it, write_script
+from runs import GOOD, SCORE, TWO, rows, run_it, write_script
 
 PAIRS = rubric(PAIR)
 OURS = ["status", "failure", "reason", "truth", "style", "composite", "violations", "set_in_code", "re_asked"]
@@ -48,7 +47,7 @@ def test_columns_of_the_input_are_never_overwritten(tmp_path: Path) -> None:
     (told,) = _rows(tmp_path / "run")
     assert (told["status"], told["input_input_status"], told["input_status"]) == ("scored", "theirs", "older")
     assert (told["truth"], told["input_truth"]) == (4, 9)
-    assert json.loads(told["other"]) == {"a": [1, None]}
+    assert told["other"] == {"a": [1, None]}
 
 
 def test_long_rows_are_trials(tmp_path: Path) -> None:
@@ -108,11 +107,27 @@ def test_a_pair_is_scored_only_when_both_orders_are(tmp_path: Path) -> None:
     assert (row["status"], row["overall"], row["flip"]) == ("not_asked", None, None)
 
 
-def test_turns_and_images_are_json_text(tmp_path: Path) -> None:
-    """Structured columns become JSON text, so that a row is flat."""
-    from evenhand.item import Turn
-    from evenhand.table import _plain
+def test_rows_keep_the_order_and_the_kinds_of_the_input(tmp_path: Path) -> None:
+    """Columns stand as in the input, under the names of the fields read from them; numbers and lists are themselves."""
+    line = {"tags": ["x"], "q": "Why?", "id": 7, "other": {"a": 1}, "answer": "So."}
+    run_it([line], TWO, "fake", tmp_path / "run", map={"question": "q"})
+    (told,) = _rows(tmp_path / "run")
+    assert list(told) == ["tags", "question", "id", "other", "answer", *OURS]
+    assert (told["tags"], told["id"], told["other"]) == (["x"], 7, {"a": 1})
 
-    item = Item("i", 0, {"history": (Turn("hi", "yo"),)})
-    assert json.loads(_plain(item.fields["history"])) == [{"user": "hi", "assistant": "yo"}]
-    assert json.loads(_plain(["a", 1])) == ["a", 1]
+
+def test_turns_are_plain_data(tmp_path: Path) -> None:
+    """A conversation comes back as a list of objects."""
+    history = [{"user": "hi", "assistant": "yo"}]
+    told = rubric(SCORE.replace("  required:", "  optional: {history: turns}\n  required:"))
+    run_it([{**rows(1)[0], "history": history}], told, "fake", tmp_path / "run")
+    assert _rows(tmp_path / "run")[0]["history"] == history
+
+
+def test_composites_carry_no_dust(tmp_path: Path) -> None:
+    """A weighted mean is told with 12 significant digits."""
+    judge = write_script(tmp_path / "s.jsonl", (None, {"reason": "r", "truth": 4, "style": 1}))
+    weights = {"truth": 0.8, "style": 0.2}
+    run_it(rows(1), with_weights(TWO, weights), judge, tmp_path / "run")
+    assert 0.8 * 4 + 0.2 * 1 != 3.4
+    assert _rows(tmp_path / "run")[0]["composite"] == 3.4

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -203,7 +202,7 @@ class Check:
 
         if Path(target).suffix.lower() == ".jsonl":
             return write_rows(told, str(target))
-        with spooled(pickle.dumps(_flat(row)) for row in told()) as spool:
+        with spooled(pickle.dumps(row) for row in told()) as spool:
 
             def again() -> Iterator[dict[str, Any]]:
                 spool.seek(0)
@@ -268,11 +267,3 @@ def _written(write: Callable[[Preference], int | str] | None, label: str | None,
         return write(Preference(label, side)) if write is not None else None
     except InputError:
         return None
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a table: lists and objects as JSON text."""
-    return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | dict) else value
-        for name, value in row.items()
-    }

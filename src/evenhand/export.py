@@ -22,7 +22,8 @@ def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -
     """Write rows to a file whose ending names the format, or as JSON lines to stdout for "-".
 
     Memory does not grow with the number of rows. CSV, TSV and Parquet have every column that occurs in any row,
-    in order of first appearance. A Parquet column is bool, int64, double or text; one of mixed kinds is text.
+    in order of first appearance; lists and objects are JSON text there. A Parquet column is bool, int64, double or
+    text; one of mixed kinds is text.
     Half of a surrogate pair, which is no text, is written as its escape.
 
     Args:
@@ -106,7 +107,7 @@ def _csv(rows: Rows, path: Path) -> int:
         writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         writer.writeheader()
         for row in rows():
-            writer.writerow(row)
+            writer.writerow({name: _flat(value) for name, value in row.items()})
             count += 1
     return count
 
@@ -137,8 +138,8 @@ def _kinds(rows: Iterator[Mapping[str, Any]]) -> dict[str, type]:
         for name, value in row.items():
             kinds = seen.setdefault(name, set())
             if value is not None:
-                too_big = type(value) is int and not -_INT64 <= value < _INT64
-                kinds.add(str if too_big else type(value))
+                whole = type(value) is int and -_INT64 <= value < _INT64
+                kinds.add(type(value) if whole or type(value) in (bool, float) else str)
     return {
         name: float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else str
         for name, kinds in seen.items()
@@ -148,7 +149,12 @@ def _kinds(rows: Iterator[Mapping[str, Any]]) -> dict[str, type]:
 def _cell(value: Any, kind: type) -> Any:
     if value is None or kind is not str:
         return value
-    return _text(value if isinstance(value, str) else json.dumps(value))
+    return _text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _flat(value: Any) -> Any:
+    """A value as a cell of CSV."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | dict) else value
 
 
 def _text(value: str) -> str:

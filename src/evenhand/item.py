@@ -47,6 +47,8 @@ class Item:
         fields: The rubric's item fields -> value (text, bool, number, tuple of Turn, tuple of images, or None).
         extra: All other columns of the row, untouched, for slices and export.
         place: Where it came from, as in "data.jsonl:17"; for messages only.
+        columns: Names of what the row's columns became (fields, "id", extra columns), in the row's order.
+        own_id: The row's own id as given, where it is no text.
     """
 
     id: str
@@ -54,6 +56,8 @@ class Item:
     fields: Mapping[str, Any]
     extra: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
+    columns: tuple[str, ...] = ()
+    own_id: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,15 @@ class CheckedRow:
         extra: Columns that no field was read from.
         id: The row's own id, None when it has none.
         problems: Mistakes, without line; the row is usable only when there are none.
+        columns, own_id: As in `Item`.
     """
 
     fields: Mapping[str, Any]
     extra: Mapping[str, Any]
     id: str | None
     problems: tuple[Problem, ...]
+    columns: tuple[str, ...] = ()
+    own_id: int | float | None = None
 
 
 def check_row(
@@ -119,8 +126,17 @@ def check_row(
         except Mistake as mistake:
             label = name if column in (name, None) else f"{name} (column {column})"
             problems.append(Problem(None, "", f"{label} {mistake}"))
-    used = set(columns.values())
-    return CheckedRow(fields, {c: v for c, v in row.items() if c not in used}, own_id, tuple(problems))
+    used: dict[str | None, list[str]] = {}
+    for name, column in columns.items():
+        used.setdefault(column, []).append(name)
+    return CheckedRow(
+        fields,
+        {c: v for c, v in row.items() if c not in used},
+        own_id,
+        tuple(problems),
+        tuple(name for c in row for name in used.get(c, [c])),
+        values[_ID] if isinstance(values[_ID], int | float) else None,
+    )
 
 
 def read_field(item_field: ItemField, value: Any) -> Any:
@@ -190,8 +206,14 @@ def content_id(fields: Mapping[str, Any]) -> str:
 
 
 def item_to_plain(item: Item) -> dict[str, Any]:
-    """Plain JSON data of an item's fields and extra columns."""
-    return {"fields": {name: _field_to_plain(v) for name, v in item.fields.items()}, "extra": dict(item.extra)}
+    """Plain JSON data of all that the item's row held."""
+    fields = {name: _field_to_plain(v) for name, v in item.fields.items()}
+    plain: dict[str, Any] = {"fields": fields, "extra": dict(item.extra)}
+    if item.columns:
+        plain["columns"] = list(item.columns)
+    if item.own_id is not None:
+        plain["id"] = item.own_id
+    return plain
 
 
 def _field_to_plain(value: Any) -> Any:
@@ -203,7 +225,8 @@ def _field_to_plain(value: Any) -> Any:
 def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
     """The inverse of `item_to_plain`; no fields where none were kept."""
     fields = {name: _field_from_plain(value) for name, value in plain.get("fields", {}).items()}
-    return Item(item_id, seq, fields, plain.get("extra", {}))
+    columns, own_id = tuple(plain.get("columns", ())), plain.get("id")
+    return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id)
 
 
 def _field_from_plain(value: Any) -> Any:

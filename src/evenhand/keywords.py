@@ -60,7 +60,7 @@ class Number:
     def __str__(self) -> str:
         start = f"above {self.low:g} and" if self.above else f"from {self.low:g}"
         joint = "at most" if self.above else "to"
-        return f"a {'whole ' if self.whole else ''}number {start} {joint} {self.high:,g}"
+        return f"a {'whole ' if self.whole else ''}number {start} {joint} {int(self.high):,}"
 
 
 _ROWS = Number(1, 10**15)
@@ -83,9 +83,12 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
     "out": ((str, os.PathLike), "a path"),
+    "responses": ((object,), "rows"),
 }
 _NEVER_NONE = {"seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"}
 _OF_TEXT = ("map", "headers")
+#: Their values may hold keys.
+_SECRET = ("headers", "base_url")
 
 
 def number(name: str, value: Any) -> Any:
@@ -125,12 +128,16 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
 def _require_kind(name: str, value: Any) -> None:
     kinds, told = _KINDS[name]
     if not isinstance(value, kinds):
-        raise InputError(f"{name} must be {told}, not {value!r:.60}")
+        raise InputError(f"{name} must be {told}, not {_shown(name, value)}")
     if not isinstance(value, Mapping):
         return
     if name in _OF_TEXT and not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise InputError(f"{name} must map texts to texts, not {value!r:.60}")
+        raise InputError(f"{name} must map texts to texts, not {_shown(name, value)}")
     if name == "weights":
         for criterion, weight in value.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float | numbers.Real):
                 raise InputError(f"the weight of {criterion!r:.60} must be a number, not {weight!r:.60}")
+
+
+def _shown(name: str, value: Any) -> str:
+    return f"this {type(value).__name__}" if name in _SECRET else f"{value!r:.60}"

@@ -6,12 +6,14 @@ A row that can't be read is reported with its line and the reader goes on; only 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
 import itertools
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,13 +125,15 @@ def spooled(pieces: Iterable[bytes]) -> BinaryIO:
     Raises:
         InputError: there is no room for it.
     """
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115
-        for piece in pieces:
-            file.write(piece)
-        file.seek(0)
-    except OSError as error:
-        raise no_room(error) from None
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile())
+            for piece in pieces:
+                file.write(piece)
+            file.seek(0)
+        except OSError as error:
+            raise no_room(error) from None
+        stack.pop_all()
     return cast(BinaryIO, file)
 
 
@@ -234,7 +238,7 @@ def _csv_rows(file: BinaryIO, name: str, delimiter: str) -> Iterator[RawRow]:
 
 
 def _csv_header(cells: list[str], line: int, name: str) -> list[str]:
-    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+    twice = sorted(cell for cell, count in Counter(cells).items() if count > 1)
     problems = [Problem(line, "", f"two columns have the name {cell!r}") for cell in twice]
     if not _is_text(cells):
         problems.append(Problem(line, "", "not UTF-8", _UTF8))
@@ -271,13 +275,33 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[RawRow]:
         table = pyarrow.parquet.ParquetFile(file)
         _distinct(table.schema_arrow.names)
         for batch in table.iter_batches(batch_size=_PARQUET_ROWS):
-            yield from python_rows(batch.to_pylist())
+            yield from _batch_rows(batch)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{name} can't be read as Parquet: {error}") from None
 
 
+def _batch_rows(batch: Any) -> Iterator[RawRow]:
+    """Rows of an Arrow batch; one with a value that Python has nothing for is bad, and the others are read."""
+    try:
+        rows = batch.to_pylist()
+    except (OverflowError, ValueError):
+        rows = None
+    if rows is not None:
+        yield from python_rows(rows)
+        return
+    for at in range(batch.num_rows):
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                values[name] = _plain(column[at].as_py())
+            except (OverflowError, ValueError) as error:
+                wrong.append(f"{name} holds a {column.type} that can't be read: {error}")
+        yield _bad(None, "; ".join(wrong), "store it as text", values) if wrong else RawRow(values)
+
+
 def _distinct(columns: list[str]) -> None:
-    twice = sorted({column for column in columns if columns.count(column) > 1})
+    twice = sorted(column for column, count in Counter(columns).items() if count > 1)
     if twice:
         raise InputError(f"two columns have the name {twice[0]!r}")
 

@@ -242,7 +242,8 @@ def _checked(
         item_id = checked.id or ids.number(content_id(checked.fields), place)
         first = ids.claim(checked.id, place) if checked.id is not None else None
         if first is None:
-            return Item(item_id, row, checked.fields, checked.extra, where(file, row, raw.line))
+            at = where(file, row, raw.line)
+            return Item(item_id, row, checked.fields, checked.extra, at, checked.columns, checked.own_id)
         problems = [Problem(None, "", f"the id {item_id!r} was given before, in {unit} {first}")]
     return bad_row(row, raw, problems)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -32,7 +31,7 @@ def verdict_rows(
 
     A wide row shows the first repeat; where both orders were judged, a field is filled only if both orders
     agree on it (numbers: their mean), and ``flip`` says whether the preferred side changed. A column of the
-    input that has the name of one of ours is kept as ``input_NAME``.
+    input that has the name of one of ours is kept as ``input_NAME``. Lists and objects are plain JSON data.
     """
     manifest = store.manifest
     ours = columns(rubric, manifest, long=long)
@@ -41,10 +40,10 @@ def verdict_rows(
         if long:
             for key, verdict in verdicts.items():
                 told = {"order": key.order, "repeat": key.repeat, **_tell(verdict, rubric, manifest, value)}
-                yield {**base, **{name: told.get(name) for name in ours}}
+                yield {**base, **{name: _tidy(told.get(name)) for name in ours}}
         else:
             told = _tell_row(row, verdicts, rubric, manifest, value)
-            yield {**base, **{name: told.get(name) for name in ours}}
+            yield {**base, **{name: _tidy(told.get(name)) for name in ours}}
 
 
 def free_columns(row: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
@@ -63,8 +62,15 @@ def free_columns(row: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any
 def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
     source = dict(row.raw)
     if row.item is not None:
-        source = {**row.item.extra, "id": row.item.id, **row.item.fields}
+        item = row.item
+        values = {**item.extra, "id": item.id if item.own_id is None else item.own_id, **item.fields}
+        source = {name: values[name] for name in (*item.columns, *values) if name in values}
     return {name: _plain(value) for name, value in free_columns(source, ours).items()}
+
+
+def _tidy(value: Any) -> Any:
+    """A number without the dust of binary fractions: 12 significant digits."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def _tell_row(
@@ -122,8 +128,7 @@ def _tell(verdict: Verdict, rubric: Rubric, manifest: Mapping[str, Any], value: 
 
 
 def _plain(value: Any) -> Any:
-    """Flat data: lists as JSON text, turns as lists of objects in JSON text."""
-    if isinstance(value, list | tuple | dict):
-        turns = [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
-        return json.dumps(value if isinstance(value, dict) else turns, ensure_ascii=False)
+    """Plain JSON data: turns as objects."""
+    if isinstance(value, list | tuple):
+        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
     return value
