@@ -84,7 +84,8 @@ class Run:
         _, _, argument = manifest["judge"]["spec"].partition(":")
         found = [Path(argument)]
         for command in manifest["commands"]:
-            found += [Path(command["data"]), self.folder / (command.get("data_from_run") or "")]
+            found += [Path(command["data"]), Path(command.get("responses") or "")]
+            found.append(self.folder / (command.get("data_from_run") or ""))
         return found
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -170,13 +171,14 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
         raise InputError(f"judge must be a text as in openai:MODEL, not {judge!r:.60}")
     settings = {"temperature": given.pop("temperature", 0.0), "max_tokens": given.pop("max_tokens", None)}
     opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
-    ask = given.pop("ask", None)
+    ask, responses = given.pop("ask", None), given.pop("responses", None)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,
         rubric=opened,
         judge=parse_judge(judge, {k: v for k, v in settings.items() if v is not None}),
         folder=Path(given.pop("out", None) or "run"),
         mapping=given.pop("map", None) or {},
+        responses=str(responses) if isinstance(responses, Path) else responses,
         short=not given.pop("reason", True),
         ask=find_phrase(opened, ask) if ask is not None else None,
         backend=BackendSettings(
@@ -244,9 +246,9 @@ def judge(
         judge: A judge spec, as in ``openai:MODEL``, ``local``, ``replay:FILE``, ``fake``.
         progress: Told of the run's course.
         stop: Asks the run to end gently.
-        **options: As on the command line: out, map, variant, weights, ask, reason, limit, sample, seed, skip_bad,
-            pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens, re_ask, retry,
-            fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is removed when
+        **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
+            skip_bad, pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens,
+            re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is removed when
             the `Run` is closed or no longer used.
 
     Returns:

@@ -197,6 +197,11 @@ def require_mapping(mapping: Mapping[str, str], spec: ItemSpec) -> None:
             raise UnknownNameError("item field", name, known)
 
 
+def id_column(columns: Iterable[str], spec: ItemSpec, mapping: Mapping[str, str]) -> str | None:
+    """The column that holds a row's own id, None without one."""
+    return _column(_ID, columns, spec, mapping)
+
+
 def content_id(fields: Mapping[str, Any]) -> str:
     """32 hex digits for a row's item fields, the same from whatever kind of file it was read.
 

@@ -46,6 +46,7 @@ class RunSpec:
         folder: The run folder.
         mapping: Item field -> column.
         format: Input format, None to tell from the file name.
+        responses: Where the responses stand, joined to the rows by id; None where the rows hold them.
         limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed. Rows of a resumed run
             that are not among them stay as they are.
         skip_bad: Keep going past bad rows and count them.
@@ -70,6 +71,7 @@ class RunSpec:
     folder: Path
     mapping: Mapping[str, str] = field(default_factory=dict)
     format: str | None = None
+    responses: Any = None
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
@@ -103,6 +105,7 @@ class RunSpec:
             "data_from_run": _from_folder(self.source, self.folder),
             "format": self.format,
             "mapping": dict(self.mapping),
+            "responses": self.responses if isinstance(self.responses, str | None) else type(self.responses).__name__,
             "limit": self.limit,
             "sample": self.sample,
             "seed": self.seed,
@@ -244,7 +247,9 @@ def take_in(spec: RunSpec, store: Store) -> None:
         "seed": spec.seed,
     }
     if spec.pairs is None:
-        rows = read_items(spec.source, spec.rubric.item, **how)
+        rows = read_items(spec.source, spec.rubric.item, responses=spec.responses, **how)
+    elif spec.responses is not None:
+        raise InputError("responses go with one response a row; with pairs, give them in the rows")
     else:
         rows = read_pairs(spec.source, spec.rubric.item, spec.pairs, **how)
     changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts)

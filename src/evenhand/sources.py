@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
+from evenhand.joining import joined
 from evenhand.keywords import number
 from evenhand.rows import FORMATS, STDIN, RawRow, as_frame, file_rows, frame_rows, no_room, python_rows
 from evenhand.rubric.model import ItemSpec
@@ -110,6 +111,7 @@ def read_items(
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
+    responses: Any = None,
 ) -> Iterator[Item | BadRow]:
     """Read and check rows, one by one; memory does not grow with their number.
 
@@ -126,6 +128,8 @@ def read_items(
         sample: Yield only a uniform random sample of so many of the good rows (all, if they are fewer), in input
             order, held in memory; bad rows are all yielded, as they are met.
         seed: Seed of the sample; the same rows and seed give the same sample.
+        responses: Where the responses stand, joined to the rows by id; as for `open_source`. None where the rows
+            hold them. A response to no row is a bad row at the end.
 
     Yields:
         An `Item` for each good row, a `BadRow` for each bad one; both keep their position in the input.
@@ -140,8 +144,15 @@ def read_items(
     mapping = mapping or {}
     require_mapping(mapping, spec)
     opened = open_source(source, format=format, max_bytes=max_bytes)
+    if responses is not None:
+        opened = _with_responses(opened, open_source(responses, max_bytes=max_bytes), spec, mapping)
     items = _read(opened, spec, mapping, max_bytes, limit)
     return items if sample is None else sampled(items, sample, seed)
+
+
+def _with_responses(opened: RowSource, responses: RowSource, spec: ItemSpec, mapping: Mapping[str, str]) -> RowSource:
+    name = responses.name or "the responses"
+    return replace(opened, table=False, rows=joined(opened.rows, responses.rows, spec, mapping, name=name))
 
 
 def require_counts(**counts: int | None) -> None:

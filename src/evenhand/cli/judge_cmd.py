@@ -154,7 +154,7 @@ def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunS
     from evenhand.api import make_spec
 
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
-    same = ("timeout", "base_url", "temperature", "max_tokens")
+    same = ("responses", "timeout", "base_url", "temperature", "max_tokens")
     return make_spec(
         data,
         given["rubric"],

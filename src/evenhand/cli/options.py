@@ -97,6 +97,7 @@ def data_options(command: F) -> F:
         click.option("--sample", type=NumberType("sample"), metavar="N", help="A random sample of N rows."),
         click.option("--limit", type=NumberType("limit"), metavar="N", help="Only the first N rows."),
         click.option("--format", metavar="NAME", help="Input format, where the file name doesn't tell."),
+        click.option("--responses", metavar="FILE", help="Responses in a file of their own, joined by id."),
         click.option("--map", "mapping", multiple=True, metavar="FIELD=COLUMN", help="Read a field from a column."),
     ):
         command = option(command)
