@@ -225,11 +225,11 @@ def test_one_for_a_defect_with_a_traceback(
 
 
 def test_a_dry_run_sends_nothing(project: Path, capsys: pytest.CaptureFixture[str], server: FakeServer) -> None:
-    """--dry-run shows a prompt, calls and tokens, makes no folder and sends no request."""
+    """--dry-run shows a prompt, calls (re-asks and tries of the form at most) and tokens; no folder, no request."""
     server.reset()
     assert _judge("--dry-run", "--base-url", server.url, "--repeats", "2", judge="openai:m") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["rows"], told["trials"], told["calls"], told["calls_at_most"]) == (6, 12, 12, 24)
+    assert (told["rows"], told["trials"], told["calls"], told["calls_at_most"]) == (6, 12, 12, 27)
     assert told["prompt_tokens"] > 1000
     assert "What is 0?" in json.dumps(told["prompt"])
     assert server.stats()["requests"] == 0

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evenhand.api import make_spec
+from evenhand.backend import BackendSettings
 from evenhand.cli.main import run
+from evenhand.errors import InputError
+from evenhand.judging import parse_judge
 from evenhand.testing.server import FakeServer
 from runs import SCORE, rows, write_jsonl, write_script
 
@@ -51,6 +56,29 @@ def test_secrets_of_options_are_not_shown(capsys: pytest.CaptureFixture[str]) ->
     for header in ("Authorization: Bearer hidden-1==", "X=hidden-1\nhidden-1", "hidden-1"):
         assert _judge("openai:m", "--base-url", "http://127.0.0.1:9/v1", "--header", header) == 2
         assert "hidden-1" not in _refused(capsys)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": [("Authorization", "hidden-1")]},
+        {"headers": {"Authorization": b"hidden-1"}},
+        {"base_url": b"http://h/v1?key=hidden-1"},
+    ],
+)
+def test_secrets_of_keywords_are_not_shown(options: dict[str, Any]) -> None:
+    """A keyword of the wrong kind that may hold a key is told without its value."""
+    with pytest.raises(InputError) as caught:
+        make_spec(rows(1), SCORE, "openai:m", **options)
+    assert "must" in caught.value.message and "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("settings", "named"), [({"top_p": 0.5}, "top_p"), ({"seed": 1, "temperature": 0}, "seed")])
+def test_settings_a_local_judge_has_not(settings: dict[str, Any], named: str) -> None:
+    """Any setting that a local judge can't honour is refused when it is opened, by name and with what there is."""
+    with pytest.raises(InputError, match=f"no setting {named}") as caught:
+        parse_judge("local", settings).open(BackendSettings())
+    assert "temperature and max_tokens" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("value", ["0.7", "1"])
