@@ -217,6 +217,18 @@ def test_what_proves_a_form(form: Form, reply: Reply, told: bool | None) -> None
     assert proves(form, reply, TWO.output.fields, TWO) is told
 
 
+@pytest.mark.parametrize("form", ["schema", "tool", "json", "text"])
+def test_depth_proves_nothing(form: Form) -> None:
+    """A reply nested without measure proves no form and raises nothing, be it a text, a call or an object."""
+    deep = '{"truth":' * 100_000
+    inner: dict[str, Any] = {}
+    for _ in range(5_000):
+        inner = {"truth": inner}
+    calls = [ToolCall("submit_verdict", arguments) for arguments in (deep, deep + "1" + "}" * 100_000, inner)]
+    for reply in (Reply(text=deep), Reply(text=deep + "1" + "}" * 100_000), *(Reply(tool_calls=(c,)) for c in calls)):
+        assert proves(form, reply, TWO.output.fields, TWO) is False
+
+
 def test_what_was_found_is_remembered_for_the_next_run(server: FakeServer, tmp_path: Path) -> None:
     """A second run against the same endpoint starts with the form that worked; damage of the memory is no error."""
     _run(server, tmp_path / "one", refuse="json_schema")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from evenhand.parse import read
 from evenhand.parse.lenient import Budget, Scanner, TooDeepError
 from evenhand.verdict import Failure, Reply, ToolCall
-from reading import outcomes, rating, read_text, text
+from reading import field_from, outcomes, rating, read_text, text
 
 MANY = 100_000
 RIGHT = '{"rating": 4, "reason": "x"}'
@@ -39,10 +43,59 @@ def test_bombs(name: str) -> None:
     assert read_text(reply, rating(), text())["rating"] == f"!{failure}"
 
 
-def test_depth_in_tool_arguments() -> None:
-    """Arguments nested too deep are unparseable."""
-    reply = Reply(tool_calls=(ToolCall("submit", '{"a":' * MANY),))
-    assert read(reply, (rating(),)).failure is Failure.UNPARSEABLE
+#: Pieces that make a careless reader begin anew at each of them.
+PIECES = (
+    "Score: ", "Score:\n", "Score: 4 ", "Score: 4 (", "Score: 4...", "the ", "{", "[[", "[[4", "[{", "<x>", "<rating>",
+    "<rating>4   ", "<reason>", "Reason: x\n", "</think>", "<think>", "<think>a</think>", "</think>{", "[RESULT] ",
+    "```", '"', ' "a', " 'a", "“", "\n> a", '{"a":1}', '{"rating": 4}', '{"rating" 4}', '"rating": ', "评分：4分",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_work_is_linear(piece: str) -> None:
+    """A reply four times as long takes about four times the work; work that grows with its square takes sixteen."""
+    assert any(_work(piece, 60_000) < 9 * max(_work(piece, 15_000), 0.01) for _ in range(3))
+
+
+def _work(piece: str, length: int) -> float:
+    """Processor seconds, of which only the ratio matters."""
+    reply = Reply(text="Well " + piece * (length // len(piece)) + " so")
+    start = time.process_time()
+    read(reply, (rating(), text()))
+    return time.process_time() - start
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """An object of some depth."""
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+@pytest.mark.parametrize("arguments", ['{"a":' * MANY, '{"a":' * MANY + "1" + "}" * MANY, nested(400), nested(20_000)])
+def test_depth_in_tool_arguments(arguments: str | Mapping[str, Any]) -> None:
+    """Arguments nested too deep have no rating, be they text or an object."""
+    reading = read(Reply(tool_calls=(ToolCall("submit", arguments),)), (rating(),))
+    assert reading.failure in (Failure.UNPARSEABLE, Failure.NO_RATING)
+
+
+def test_odd_arguments_of_a_call() -> None:
+    """Values that JSON can't hold are no ratings; an endless number is off every scale."""
+
+    def read_value(value: Any) -> Any:
+        return outcomes(read(Reply(tool_calls=(ToolCall("submit", {"rating": value}),)), (rating(),)))["rating"]
+
+    assert [read_value(v) for v in (4, 4.0, "4")] == [4, 4, 4]
+    assert [read_value(v) for v in (10**5000, -(10**5000), 1e300)] == ["!out_of_range"] * 3
+    assert [read_value(v) for v in (float("nan"), float("inf"), b"4", {4}, [4])] == ["!wrong_type"] * 5
+
+
+def test_endless_text_is_not_searched_for_patterns() -> None:
+    """A field with a pattern is unparseable in a text beyond all measure, since the last match may be cut off."""
+    field = field_from({"name": "rating", "range": [1, 5], "patterns": [r"\[\[(\d)\]\]"], "take": "last"})
+    assert read_text("[[3]] " + "word " * 1000 + "[[4]]", field)["rating"] == 4
+    assert read_text("[[3]] " + "word " * MANY + "[[4]]", field)["rating"] == "!unparseable"
 
 
 def test_megabyte_reason_comes_back() -> None:

@@ -145,3 +145,37 @@ def test_a_damaged_sign_never_changes_the_rating(number: int, reason: str, first
     for damaged in (body[:at] + body[at + 1 :], body[:at] + body[at] + body[at:]):
         outcome = read(Reply(text=damaged), NUMBER).fields["rating"]
         assert outcome.failure is not None or outcome.value == number, damaged
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 10),
+    st.sampled_from(
+        ["½", "²", "\u0301", "%", "+", "^", "±", "×", "÷", "‰", "$", "#", "≈", "⅔", "٣", "₂", "\u20e3", "°"]
+    ),
+    st.sampled_from(["", " ", "**"]),
+)
+def test_a_sign_behind_a_number_is_never_ignored(number: int, sign: str, gap: str) -> None:
+    """A number with a sign behind it that changes what it says is not read as the number."""
+    assert str(read_text(f"Score: {number}{gap}{sign}", *NUMBER)["rating"]).startswith("!")
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 10),
+    st.integers(1, 200),
+    st.sampled_from(["{}/{}", "**{}**/**{}**", "{} out of {}", "{} of {}", "{} points (out of {})", "{} (max {})"]),
+)
+def test_a_denominator_is_always_compared(number: int, denominator: int, form: str) -> None:
+    """A rating with a denominator counts only where that is the top of the scale."""
+    expected = number if denominator == 10 else "!scale_mismatch"
+    assert read_text("Score: " + form.format(number, denominator), *NUMBER)["rating"] == expected
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10), st.integers(1, 10), PROSE, st.sampled_from(['"{}"', "“{}”", "'{}'", "«{}»", "「{}」"]))
+def test_a_quotation_never_counts(own: int, quoted: int, prose: str, quotes: str) -> None:
+    """A label in a quotation neither competes with the judge's own nor stands for it."""
+    said = f"{prose}The answer says {quotes.format(f'Score: {quoted}')} here.\n"
+    assert read_text(said, *NUMBER)["rating"] == "!no_rating"
+    assert read_text(f"{said}Score: {own}\n", *NUMBER)["rating"] == own

@@ -8,6 +8,7 @@ that compete make a field ambiguous; what was cut off is truncated, even if clos
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from evenhand.parse import labelled
@@ -22,6 +23,10 @@ from evenhand.verdict import Failure, FieldOutcome, Reading, Reply, ToolCall
 
 __all__ = ["read"]
 
+#: Off every scale, as anything beyond it.
+_TOO_LARGE = 10**400
+#: Longest text on which the patterns of a rubric are run, since their work may grow with its square.
+_LONGEST_PATTERNED = 64_000
 #: Longest prose that is searched for labels; more is not an honest reply.
 _LONGEST_PROSE = 256_000
 _INVISIBLE = " \t\r\n\f\v\0\ufeff\u200b\u200c\u200d\u2060\u3000\xa0"
@@ -64,7 +69,10 @@ def _from_calls(calls: tuple[ToolCall, ...], asked: Asked, function: str | None)
     meant = [call for call in calls if call.name == function] or calls
     for call in meant:
         if not isinstance(call.arguments, str):
-            take(found, asked, _as_read(call.arguments))
+            try:
+                take(found, asked, _as_read(call.arguments))
+            except RecursionError:
+                found.broken = True
             continue
         valid, value = whole(call.arguments)
         if valid and type(value) is str:
@@ -77,14 +85,18 @@ def _from_calls(calls: tuple[ToolCall, ...], asked: Asked, function: str | None)
 
 
 def _as_read(value: Any) -> Any:
-    """Plain data in the form in which JSON is read."""
+    """Plain data in the form in which JSON is read; numbers that have no place there, and all else, are words."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+        return Number(_TOO_LARGE)  # Python refuses to write the digits of an endless one
     if isinstance(value, int | float):
         return Number(value) if value == value and abs(value) != float("inf") else Bare(value)
     if isinstance(value, list | tuple):
         return [_as_read(element) for element in value]
-    return Pairs((str(key), _as_read(element)) for key, element in dict(value).items())
+    if isinstance(value, Mapping):
+        return Pairs((str(key), _as_read(element)) for key, element in value.items())
+    return Bare(value)
 
 
 def _from_text(text: str, asked: Asked, *, ended: bool, inner: bool = False) -> Found:
@@ -144,7 +156,8 @@ def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
             found.values[field.name] = patterned[field.name]
             continue
         if field.name in found.values:
-            rivals = labelled.ratings(f"{found.outside}\n{found.doubtful}", field, asked, ended=False)
+            rivals = labelled.ratings(f"{found.outside}\n", field, asked, ended=False)
+            rivals += labelled.ratings(found.doubtful, field, asked, ended=False, quotes=False)
             outcomes = [*found.values[field.name], *(o for o in rivals if o.failure in _DEFINITE)]
             found.values[field.name] = [*outcomes, *(unread if settle(outcomes).failure is None else [])]
         elif unread:
@@ -177,9 +190,11 @@ def _all_there_is(text: str, field: OutputField, *, ended: bool) -> list[FieldOu
 
 
 def _matches(text: str, field: OutputField, *, ended: bool) -> list[FieldOutcome]:
-    """What the patterns of a published text format find; the first pattern that matches counts."""
+    """What the patterns of a published text format find; the first that matches counts. An endless text isn't read."""
+    if field.patterns and len(text) > _LONGEST_PATTERNED:
+        return [failed(Failure.UNPARSEABLE, text)]
     for pattern in field.patterns:
-        found = [m for m in re.finditer(pattern, text[:_LONGEST_PROSE]) if m[1] is not None]
+        found = [m for m in re.finditer(pattern, text) if m[1] is not None]
         if found:
             chosen = {"only": found, "first": found[:1], "last": found[-1:]}[field.take]
             return [

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 
 from evenhand.parse.asked import Asked
-from evenhand.parse.values import BETWEEN, NUMBER, OVER, SIDE, failed, menu, on_scale, over, plain, read_words
+from evenhand.parse.leading import OPENERS, UNIT, leading_number, states_other_scale
+from evenhand.parse.quoted import Quotations, quotations
+from evenhand.parse.values import BETWEEN, SIDE, failed, menu, plain, read_words
 from evenhand.rubric.model import OutputField
-from evenhand.scale import Scale
 from evenhand.verdict import Failure, FieldOutcome
 
 _LINE = 160
@@ -30,41 +31,37 @@ _AFTER = re.compile(
     rf"(?P<shut>{_CLOSERS}){_ASIDE}"
     rf"(?:[ \t]{{0,9}}(?:[:：=]|】[:：]?){_CLOSERS}|(?P<is>[ \t]{{1,3}}is\b|为|是)[ \t]?[:：]?|(?=[ \t]{{0,99}}\n))"
 )
-_OPENERS = " \t*_\"'“‘`\\([（【「"
-_NUMBER = re.compile(NUMBER)
-_DENOMINATOR = re.compile(rf"分?[*_\])\"]{{0,4}}\s{{0,3}}[(（]?\s{{0,3}}{OVER}\s{{0,3}}({NUMBER})", re.IGNORECASE)
-_ALTERNATIVE = re.compile(
-    rf"(?:\s{{0,3}}[(（][^()（）\n]{{0,60}}[)）])?\s{{0,3}}[*_]*{BETWEEN}\s{{0,3}}[*_]*({NUMBER})|,[0-9]", re.IGNORECASE
-)
-#: After a number: it stands for a point of the scale, not for a rating.
-_STATEMENT = re.compile(r"[*_]*\s{0,3}[=:：]|\s+(?:if|when|means)\b|(?:分)?\s*(?:表示|如果|代表)", re.IGNORECASE)
-#: After a number: a word that goes on with the sentence, so that the number counts something else.
-_SENTENCE = re.compile(r"[ \t]+(?!(?:points?|stars?|pts?|marks?|because|since|as|due|overall|in total)\b)[a-z]")
-_CAP = re.compile(r"(?:of|to|[-–—~/至到满分])\s*([0-9]+(?:\.[0-9]+)?)\s*分?\Z", re.IGNORECASE)
-_NUMBERED_MARKS = re.compile(r"\[\[([^\[\]\n]{0,40})(\]\]|\]?\s*\Z)")
-_RESULT = re.compile(r"\[RESULT\]\s*[:：]?[ \t]*", re.IGNORECASE)
+_NUMBERED_MARKS = re.compile(r"\[\[([^\[\]\n]{0,40})(\]\]|\]?\s{0,99}\Z)")
+_RESULT = re.compile(r"\[RESULT\]\s{0,99}[:：]?[ \t]{0,99}", re.IGNORECASE)
 _LABEL_END = re.compile(
-    r"[*_\"'”’`)\]]*\s*(?:\Z|[.,;:!?(，。；：！、|–—\"<}]|-\s|(?:is|because|since|as|wins)\b)", re.IGNORECASE
+    r"[*_\"'”’`)\]]*\s*(?:\Z|[.,;:!(，。；：！、–—|\"<}]|-\s|(?:is|because|since|as|wins)\b)", re.IGNORECASE
 )
+_VISIBLE = re.compile(r"\S")
+_NUMBER_FIRST = re.compile(r"[\W_]*[0-9]")
+#: Every sign that ends a line, as the one that does so elsewhere here; the length stays.
+_LINE_ENDS = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), "\n")
 _WEAK = (Failure.WRONG_TYPE, Failure.NO_RATING)
 
 
-def ratings(text: str, wanted: OutputField, asked: Asked, *, ended: bool) -> list[FieldOutcome]:
+def ratings(text: str, wanted: OutputField, asked: Asked, *, ended: bool, quotes: bool = True) -> list[FieldOutcome]:
     """What the labels in a text say of one value field; several outcomes may compete.
 
-    Words that are no value ("Score: see below") count only where nothing better is found.
+    Words that are no value ("Score: see below") count only where nothing better is found, quotations never.
 
     Args:
         text: The text to look at.
         wanted: The value field.
         asked: All fields; labels like "Rating" count only where ``wanted`` is their one value field.
         ended: The text is known to be cut off, so that a number at its very end is not certain.
+        quotes: Quotes in the text are those of prose, so that what they enclose does not count.
     """
     alone = asked.only is wanted
-    outcomes = [*_after_labels(text, wanted, alone=alone, ended=ended), *_tagged(text, wanted)]
+    text = text.translate(_LINE_ENDS)
+    quoted = quotations(text) if quotes else Quotations(())
+    outcomes = [*_after_labels(text, quoted, wanted, alone=alone, ended=ended), *_tagged(text, quoted, wanted)]
     if alone:
-        outcomes += [*_in_marks(text, wanted), *_results(text, wanted, ended=ended)]
-    definite = [o for o in outcomes if o.failure not in _WEAK]
+        outcomes += [*_in_marks(text, quoted, wanted), *_results(text, quoted, wanted, ended=ended)]
+    definite = [o for o in outcomes if o.failure not in _WEAK or _NUMBER_FIRST.match(o.detail)]
     return definite or outcomes[:1]
 
 
@@ -82,83 +79,80 @@ def nothing_but(text: str, wanted: OutputField) -> FieldOutcome | None:
 
 def explained(text: str, wanted: OutputField, asked: Asked) -> list[FieldOutcome]:
     """The texts that stand behind the label of a text field, each up to the next label."""
-    tag = re.compile(rf"<({re.escape(wanted.name)})>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-    tagged = [FieldOutcome(m[2].strip()) for m in tag.finditer(text)]
+    tagged = [FieldOutcome(said.strip()) for said in _between_tags(text, wanted.name)]
     if tagged:
         return tagged
+    lines = text.translate(_LINE_ENDS)
     own = re.compile(_line_label(_text_names(wanted, asked)), re.IGNORECASE)
     every = re.compile(_line_label("|".join(_names_on_lines(asked))), re.IGNORECASE)
     found = []
-    for match in own.finditer(text):
-        end = every.search(text, match.end())
+    for match in own.finditer(lines):
+        end = every.search(lines, match.end())
         found.append(FieldOutcome(text[match.end() : end.start() if end else len(text)].strip()))
     return [o for o in found if o.value]
 
 
-def _after_labels(text: str, wanted: OutputField, *, alone: bool, ended: bool) -> Iterator[FieldOutcome]:
+def _between_tags(text: str, name: str) -> Iterator[str]:
+    """What stands between an opening tag and the next closing one."""
+    start = None
+    for tag in re.finditer(rf"<(?P<close>/?){re.escape(name)}>", text, re.IGNORECASE):
+        if not tag["close"]:
+            start = tag.end() if start is None else start
+        elif start is not None:
+            yield text[start : tag.start()]
+            start = None
+
+
+def _after_labels(
+    text: str, quoted: Quotations, wanted: OutputField, *, alone: bool, ended: bool
+) -> Iterator[FieldOutcome]:
+    labels: list[tuple[int, re.Match[str]]] = []
     for match in _label(wanted, alone).finditer(text):
         after = _AFTER.match(text, match.end())
-        if after is None or not (match["my"] or _BEFORE.search(text, max(0, match.start() - 40), match.start())):
+        if after is None or quoted.hold(match.start(), after.end()):
             continue
         if (after["is"] or "").strip() == "is" and not match["my"]:
             continue
-        outcome = _behind(text, match.start(), after, wanted, ended=ended)
+        begins = match["my"] or _BEFORE.search(text, max(0, match.start() - 40), match.start())
+        if begins or (labels and _value_only(text[labels[-1][1].end() : match.start()], wanted)):
+            labels.append((match.start(), after))
+    ends = [*(start for start, _ in labels[1:]), len(text)]
+    for (start, after), end in zip(labels, ends, strict=False):
+        outcome = _behind(text, start, after, max(end, after.end()), wanted, ended=ended)
         if outcome is not None:
             yield outcome
 
 
-def _behind(text: str, label: int, after: re.Match[str], wanted: OutputField, *, ended: bool) -> FieldOutcome | None:
-    """What stands behind a label, on its line or alone on the next one."""
-    end = text.find("\n", after.end())
-    line = text[after.end() : min(len(text) if end < 0 else end, after.end() + _LINE)]
+def _value_only(said: str, wanted: OutputField) -> bool:
+    """Whether a value, and nothing else, stands between two labels."""
+    if len(said) > _LINE or "\n" in said:
+        return False
+    if wanted.scale is not None and wanted.scale.numeric:
+        return not re.search(r"[^\W\d_]", UNIT.sub("", said))
+    return nothing_but(said, wanted) is not None
+
+
+def _behind(
+    text: str, label: int, after: re.Match[str], end: int, wanted: OutputField, *, ended: bool
+) -> FieldOutcome | None:
+    """What stands behind a label and before ``end``, on its line or alone on the next one."""
+    line = text[after.end() : min(end, after.end() + _LINE)].partition("\n")[0]
     last = after.end() + len(line) == len(text)
-    if not line.strip(_OPENERS + "\r"):
-        rest = text[after.end() + len(line) :].lstrip()
-        if not rest:
+    if not line.strip(OPENERS):
+        rest = _VISIBLE.search(text, after.end() + len(line))
+        if rest is None:
             return None if after["aside"] is not None else failed(Failure.TRUNCATED, text[-_LINE:].strip())
-        return nothing_but(rest.partition("\n")[0].strip().rstrip(","), wanted)
-    opened = text[max(text.rfind("\n", 0, label), label - 40, 0) : after.end()]
+        below = text[rest.start() : rest.start() + _LINE + 1].partition("\n")[0]
+        return nothing_but(below.strip().rstrip(","), wanted)
+    opened = text[max(label - 40, 0) : label].rpartition("\n")[2] + text[label : after.end()]
     # The end of the text is the end of the value only where nothing is left open.
     unsure = last and (ended or any(mark in after["shut"] for mark in "\"'”’") or _unclosed(opened + line))
     scale = wanted.scale
     if scale is not None and scale.numeric:
-        if after["aside"] and (cap := _CAP.search(plain(after["aside"]))) and not over(scale, cap[1]):
+        if after["aside"] and states_other_scale(scale, after["aside"], before=True):
             return failed(Failure.SCALE_MISMATCH, f"{after[0]}{line}".strip())
-        return _leading_number(scale, line, last=last, unsure=unsure)
+        return leading_number(scale, line, last=last, unsure=unsure)
     return _leading_label(wanted, line, unsure=unsure)
-
-
-def _leading_number(scale: Scale, line: str, *, last: bool, unsure: bool) -> FieldOutcome | None:
-    """The number a line begins with; None for a statement that is no rating."""
-    bare = plain(line).lstrip(_OPENERS)
-    number = _NUMBER.match(bare)
-    if number is None:
-        return _words_instead(bare)
-    token = number[0].removesuffix(".")
-    rest = bare[len(token) :]
-    divided = _DENOMINATOR.match(rest)
-    rest = rest[divided.end() :] if divided else rest
-    if last and (rest.strip() == "/" or (unsure and rest.strip() in ("", "."))):
-        return failed(Failure.TRUNCATED, line.strip())
-    if found := _ALTERNATIVE.match(rest):
-        span = found[1] is not None and on_scale(scale, token).value == scale.bottom
-        if span and on_scale(scale, found[1]).value == scale.top:
-            return None  # the scale itself
-        return failed(Failure.AMBIGUOUS, line.strip())
-    if divided:
-        return on_scale(scale, token) if over(scale, divided[1]) else failed(Failure.SCALE_MISMATCH, line.strip())
-    if re.match(r"-?[A-Za-z_]|[0-9%+{]", rest):
-        return failed(Failure.WRONG_TYPE, line.strip())
-    if _STATEMENT.match(rest) or _SENTENCE.match(rest):
-        return None
-    return on_scale(scale, token)
-
-
-def _words_instead(words: str) -> FieldOutcome:
-    """Words where a number was due."""
-    first = re.split(r"[.,;(\n]", words)[0].strip(" *_\"'`|)]}").casefold()
-    absent = first in ("", "n/a", "na", "none", "null", "无", "不适用") or words.casefold().startswith("n/a")
-    return failed(Failure.NO_RATING if absent else Failure.WRONG_TYPE, words.strip())
 
 
 def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutcome:
@@ -170,8 +164,8 @@ def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutc
     scale = wanted.scale
     either = "|".join(re.escape(o).replace(r"\ ", r"\s+") for o in (menu(scale) if scale else ("true", "false")))
     side = f"{SIDE}?" if scale is not None and scale.slots else ""
-    bare = words.lstrip(_OPENERS)
-    if re.match(rf"{side}(?:{either})\s*(?:/|,|{BETWEEN})\s*{side}(?:{either})(?!\w)", bare, re.IGNORECASE):
+    bare = words.lstrip(OPENERS)
+    if re.match(rf"{side}(?:{either})\s*(?:[/,;|]|{BETWEEN})\s*{side}(?:{either})(?!\w)", bare, re.IGNORECASE):
         return failed(Failure.AMBIGUOUS, words)
     one = re.match(rf"{side}(?P<label>{either})(?!\w)", bare, re.IGNORECASE)
     if one and _LABEL_END.match(bare, one.end()):
@@ -179,31 +173,36 @@ def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutc
     return failed(outcome.failure if len(words.split()) <= 3 else Failure.NO_RATING, words)
 
 
-def _tagged(text: str, wanted: OutputField) -> Iterator[FieldOutcome]:
+def _tagged(text: str, quoted: Quotations, wanted: OutputField) -> Iterator[FieldOutcome]:
     """Values in a tag named like the field."""
     name = re.escape(wanted.name)
-    for match in re.finditer(rf"<{name}>([^<>]{{0,{_LINE}}})(</{name}>|<?/?\w{{0,40}}\s*\Z)?", text, re.IGNORECASE):
-        if match[2] is None:
+    for match in re.finditer(
+        rf"<{name}>([^<>]{{0,{_LINE}}})(</{name}>|<?/?\w{{0,40}}\s{{0,99}}\Z)?", text, re.IGNORECASE
+    ):
+        if match[2] is None or quoted.hold(*match.span()):
             continue
         whole = match[2].endswith(">")
         yield read_words(wanted, match[1]) if whole else failed(Failure.TRUNCATED, match[0])
 
 
-def _in_marks(text: str, wanted: OutputField) -> Iterator[FieldOutcome]:
+def _in_marks(text: str, quoted: Quotations, wanted: OutputField) -> Iterator[FieldOutcome]:
     """Values in double brackets."""
     for match in _NUMBERED_MARKS.finditer(text):
-        yield read_words(wanted, match[1]) if match[2] == "]]" else failed(Failure.TRUNCATED, match[0])
+        if not quoted.hold(*match.span()):
+            yield read_words(wanted, match[1]) if match[2] == "]]" else failed(Failure.TRUNCATED, match[0])
 
 
-def _results(text: str, wanted: OutputField, *, ended: bool) -> Iterator[FieldOutcome]:
+def _results(text: str, quoted: Quotations, wanted: OutputField, *, ended: bool) -> Iterator[FieldOutcome]:
     """Values behind the mark [RESULT]."""
     for match in _RESULT.finditer(text):
+        if quoted.hold(*match.span()):
+            continue
         line = text[match.end() : match.end() + _LINE].partition("\n")[0]
         last = match.end() + len(line) == len(text)
         if not line.strip() and last:
             yield failed(Failure.TRUNCATED, match[0])
         elif wanted.scale is not None and wanted.scale.numeric:
-            outcome = _leading_number(wanted.scale, line, last=last, unsure=last and ended)
+            outcome = leading_number(wanted.scale, line, last=last, unsure=last and ended)
             if outcome is not None:
                 yield outcome
         else:

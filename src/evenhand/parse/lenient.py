@@ -32,6 +32,7 @@ _ELEMENT = "]\"'“‘＂{｛[-0123456789tfnTFN"
 _COMMENT = re.compile(r"//|/\*|#")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\s\S]|\Z)")
+_KEY_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _STRAY = re.compile(r"\\(?!u[0-9a-fA-F]{4}|[\"\\/bfnrt'])")
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _PLAIN_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -148,7 +149,7 @@ class Scanner:
 
     def _key(self, at: int, *, first: bool) -> tuple[tuple[str, bool], int]:
         if match := KEY.match(self.text, at):
-            return (match[match.lastindex or 0].replace("\\", ""), False), match.end()
+            return (_KEY_ESCAPE.sub(_character, match[match.lastindex or 0]).replace("\\", ""), False), match.end()
         if match := _KEY_BARE.match(self.text, at):
             return (match[1], True), match.end()
         if _KEY_CUT.match(self.text, at) or (not first and _KEY_BARE_CUT.match(self.text, at)):
@@ -249,6 +250,10 @@ def _unescape(body: str) -> str:
         return _PLAIN_ESCAPES.get(code, match[0])
 
     return _SURROGATES.sub(_joined, _ESCAPE.sub(meant, body))
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16))
 
 
 def _joined(pair: re.Match[str]) -> str:

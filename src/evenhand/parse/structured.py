@@ -215,31 +215,26 @@ def _take_cut(found: Found, asked: Asked, region: Region) -> None:
 def _candidates(found: Found, asked: Asked, value: Any) -> list[Pairs]:
     """The objects of equal standing in a value: itself, the elements of a list, or what one wrapper holds."""
     if isinstance(value, Pairs):
-        inner = _open(found, asked, value)
-        return [inner] if inner is not None else []
+        return _open(found, asked, value)
     if isinstance(value, list):
         return [c for element in value if isinstance(element, Pairs) for c in _candidates(found, asked, element)]
     return []
 
 
-def _open(found: Found, asked: Asked, value: Pairs) -> Pairs | None:
-    """The object itself if it has an asked key, else the one inside its lone wrapper."""
+def _open(found: Found, asked: Asked, value: Pairs) -> list[Pairs]:
+    """The object itself if it has an asked key, else those inside its wrapper; equal keys are wrappers alike."""
     if asked.has_value(value):
-        return value
-    inner: Any = value
-    for key in _SHELLS:
-        if has_key(inner, key):
-            inner = _lone(under(inner, key)[0])
-    for key in _WRAPPERS:
-        if has_key(inner, key):
-            inner = _arguments(found, asked, under(inner, key)[0])
-            break
+        return [value]
+    if {key.strip().casefold() for key, _ in value}.isdisjoint((*_SHELLS, *_WRAPPERS)):
+        opened = [_lone(value[0][1])] if len(value) == 1 else []
     else:
-        if inner is value:
-            inner = _lone(value[0][1]) if len(value) == 1 else value
-    if isinstance(inner, Pairs) and asked.has_value(inner):
-        return inner
-    return value if has_any(value, asked.fields) else None
+        shells: list[Any] = [value]
+        for key in _SHELLS:
+            shells = [_lone(v) for shell in shells for v in (under(shell, key) if has_key(shell, key) else [shell])]
+        held = [v for shell in shells if isinstance(shell, Pairs) for key in _WRAPPERS for v in under(shell, key)]
+        opened = [_arguments(found, asked, v) for v in held] or shells
+    inside = [inner for inner in opened if isinstance(inner, Pairs) and asked.has_value(inner)]
+    return inside or ([value] if has_any(value, asked.fields) else [])
 
 
 def has_key(value: Any, key: str) -> bool:

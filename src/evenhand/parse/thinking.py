@@ -24,9 +24,10 @@ def without_thinking(text: str, asked: Asked) -> str | Failure:
     budget = budget_for(text)
     kept: list[str] = []
     start = at = 0
-    mark = tag.search(text)
+    mark, opening = tag.search(text), next_opening(text, 0)
     while mark is not None:
-        opening = next_opening(text, at)
+        if opening is not None and opening < at:
+            opening = next_opening(text, at)
         if opening is not None and opening < mark.start():
             region = region_at(text, opening, asked, budget)
             at = opening + 1

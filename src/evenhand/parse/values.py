@@ -23,7 +23,7 @@ NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 #: Between a rating and its denominator.
 OVER = r"(?:/|out\s+of|of|满分)"
 #: Between two alternatives.
-BETWEEN = r"(?:-+>?|–|—|~|→|\bto\b|\bor\b|\band\b|&|至|到|或者?|和|与)"
+BETWEEN = r"(?:-+>?|–|—|~|→|\.{2,3}|…+|\bto\b|\bthrough\b|\bor\b|\band\b|&|至|到|或者?|和|与)"
 _WHOLE_NUMBER = re.compile(NUMBER)
 _FRACTION = re.compile(rf"({NUMBER})\s*{OVER}\s*({NUMBER})", re.IGNORECASE)
 _RANGE = re.compile(rf"{NUMBER}\s*(?:{BETWEEN}|,)\s*{NUMBER}", re.IGNORECASE)
@@ -172,7 +172,7 @@ def _label(scale: Scale | None, words: str) -> Value | None:
 
 def _choice(scale: Scale, words: str) -> FieldOutcome:
     either = "|".join(re.escape(option) for option in menu(scale))
-    several = re.compile(rf"(?:{either})(?:\s*(?:/|,|\+|{BETWEEN})\s*(?:{either}))+", re.IGNORECASE)
+    several = re.compile(rf"(?:{either})(?:\s*(?:[/,;|+]|{BETWEEN})\s*(?:{either}))+", re.IGNORECASE)
     if len(words) <= _LONGEST_NUMBER and several.fullmatch(_folded(words.strip(_MARKS))):
         return failed(Failure.AMBIGUOUS, words)
     return failed(Failure.UNKNOWN_LABEL, words)

@@ -11,6 +11,7 @@ from typing import Literal, cast
 from evenhand.rubric.expand import Binding, bindings
 from evenhand.rubric.model import Criterion, FieldKind, Form, ItemSpec, Output, OutputField
 from evenhand.rubric.options import Context
+from evenhand.rubric.patterns import explodes
 from evenhand.rubric.problems import known_names, shown
 from evenhand.rubric.scales import UNKNOWN, choice_scale, read_scale
 from evenhand.rubric.yaml_tree import Node
@@ -223,9 +224,16 @@ def _patterns(reader: _Reader, node: Node, kind: FieldKind, binding: Binding) ->
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of syntax that a later Python may read otherwise
                 groups = re.compile(pattern).groups
+            explosive = explodes(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             problems.add(given, f"not a regular expression: {error}")
             continue
+        if explosive:
+            problems.add(
+                given,
+                "a reply could keep this pattern busy for ever: it repeats what may match in several ways",
+                "make the inner repeat possessive, as in (?:a++,)*, or don't repeat it",
+            )
         if groups != 1:
             problems.add(
                 given, f"a pattern needs exactly one group, has {groups}", "the value; write other groups as (?:...)"
