@@ -94,6 +94,35 @@ def test_texts_that_are_not_what_was_written(
     assert f"run/run.sqlite is damaged: {said} can't be read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "command", "said"),
+    [
+        ("item", "content", "show", "row 1"),
+        ("item", "content", "item", "item i2"),
+        ("trial", "verdict", "show", "the verdicts of item i0"),
+        ("reply", "reply", "item", "the replies of item i2"),
+    ],
+)
+def test_texts_nested_too_deeply(
+    store: Path, capsys: pytest.CaptureFixture[str], table: str, column: str, command: str, said: str
+) -> None:
+    """A text whose nesting no reader can follow is damage like any other."""
+    with sqlite3.connect(store) as db:
+        db.execute(f"UPDATE {table} SET {column} = ?", ("[" * 100_000,))
+    db.close()
+    assert run(COMMANDS[command]) == 4
+    assert f"run/run.sqlite is damaged: {said} can't be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("item", ["\udcff\udcfe", "i\x01", "", "i22", "9" * 5000])
+def test_an_id_that_no_item_has_is_no_damage(store: Path, capsys: pytest.CaptureFixture[str], item: str) -> None:
+    """Bytes that are no text and ids of all kinds are told as unknown, with those that exist."""
+    assert run(["show", "run", "--item", item]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: unknown item")
+    assert "i0" in error
+
+
 def test_fresh_starts_over_whatever_the_file_is(store: Path) -> None:
     """--fresh, the remedy that is told, works on a file that can't be opened, and leaves nothing of it."""
     store.write_bytes(b"this is no database" * 100)

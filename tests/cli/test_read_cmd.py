@@ -140,3 +140,21 @@ def test_reference_cases_by_command(shared: Callable[[str], Path], capsys: pytes
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [t["id"] for t in told] == [line["id"] for line in lines]
     assert all(("error" in t) == ("error" in line["expected"]) for t, line in zip(told, lines, strict=True))
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 4000, "9" * 5000, "1e400", "-1e308"])
+def test_numbers_beyond_all_bounds_are_told_with_their_line(
+    number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scale of such numbers is a mistake of its line; a reply of such digits is a reply that can't be read."""
+    line = '{"id": 1, "raw_kind": "text", "raw": "RAW", "scale": SCALE, "labels": null, "fields": ["rating"]}\n'
+    for low, high in (("0", number), (number, "5")):
+        bad = line.replace("SCALE", f'{{"min": {low}, "max": {high}, "integer": true}}')
+        (tmp_path / "r.jsonl").write_text(bad)
+        assert run(["read", str(tmp_path / "r.jsonl")]) == 2
+        assert "r.jsonl:1: " in capsys.readouterr().err
+    for raw in (number, f"{{\\\"rating\\\": {number}}}", f"rating: {number}"):
+        good = line.replace("SCALE", '{"min": 0, "max": 5, "integer": true}').replace("RAW", raw)
+        (tmp_path / "r.jsonl").write_text(good)
+        assert run(["read", str(tmp_path / "r.jsonl")]) == 0
+        assert "error" in json.loads(capsys.readouterr().out)

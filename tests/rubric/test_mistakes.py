@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import RubricError
-from evenhand.rubric.fields import RESERVED
+from evenhand.rubric.names import RESERVED
 from evenhand.table import columns
 from rubric_texts import PAIR, SCALED, TEN_LINES, changed, problems, rubric
 
@@ -48,6 +48,12 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "{range: [1, 5], anchors: {1: wrong, 5: right}}", "{0-3: {}}", 8, "$.criteria[0].scale", "no option `scale`"),
     (TEN_LINES, "name: truth", "name: the truth", 6, "$.criteria[0].name", "can't be the name of a criterion"),
     (PAIR, "name: overall, text", "name: safe, text", 10, "$.criteria[1].name", "criterion 'safe' stands twice"),
+    (PAIR, "name: overall, text", "name: Safe, text", 10, "$.criteria[1].name", "only in letter case"),
+    (TEN_LINES, "name: truth", "name: status", 6, "$.criteria[0].name", "as in status_rating"),
+    (TEN_LINES, "name: truth", "name: Composite", 6, "$.criteria[0].name", "column that every export has"),
+    (TEN_LINES, "name: truth", "name: reason", 6, "$.criteria[0].name", "or write output.fields"),
+    (TEN_LINES, "answer: text", "answer: text, Answer: text", 4, "$.item.required.Answer", "only in letter case"),
+    (TEN_LINES, "answer: text", "answer: text, ID: text", 4, "$.item.required.ID", "every item has an id"),
     (SCALED, "weight: 0.5\n", "weight: 0.4\n", 13, "$.criteria[0].weight", "sum to 0.9, not to 1"),
     (SCALED, "weight: 0.5\n", "weight: 1.5\n", 13, "$.criteria[0].weight", "not between 0 and 1"),
     (SCALED, "weight: 0.5\n", "weight: -0.5\n", 13, "$.criteria[0].weight", "not between 0 and 1"),
@@ -105,7 +111,7 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (PAIR, 'note_{criterion}", type: text', 'note_{criterion}", type: text, pattern: ["(y)", "(?:a|ab)*(b)"]', 20, "$.output.fields[1].fields[0].pattern[1]", "make the inner repeat possessive"),
     (PAIR, 'note_{criterion}", type: text', 'note_{criterion}", type: list, pattern: "(y)"', 20, "$.output.fields[1].fields[0]", "can't be read by a pattern"),
     (SCALED, "{name: passages,", "{name: truth,", 23, "$.output.fields[2].fields[0]", "field 'truth' stands twice, with quotes=true"),
-    (SCALED, "{name: passages,", "{name: status,", 21, "$.output.fields[0]", "column that every export has"),
+    (SCALED, "{name: passages,", "{name: status,", 21, "$.output.fields[0].name", "column that every export has"),
     (SCALED, "{name: passages,", "{name: two words,", 21, "$.output.fields[0]", "can't be the name of a field"),
     (SCALED, "{name: passages,", "{name: answer,", 19, "$.output", "required input and an output field"),
     (SCALED, "{name: passages,", "{name: 'x_{criterion}',", 21, "$.output.fields[0]", "put it under each: criterion"),

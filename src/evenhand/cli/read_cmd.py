@@ -66,6 +66,8 @@ def _check(file: IO[bytes], name: str) -> None:
 def _wrong(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
+    if "integer string conversion" in str(error):  # Python's own bound
+        return "a number of too many digits"
     return "not valid JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
 
 

@@ -9,6 +9,8 @@ from evenhand.rubric.model import OutputField
 from evenhand.scale import Scale
 from evenhand.verdict import Reading, Reply, ToolCall
 
+_MOST = 10**15  # as in rubrics
+
 
 def fields_from_line(line: Mapping[str, Any]) -> tuple[OutputField, ...]:
     """The fields a line asks for: the first key of ``fields`` is the value, the others are texts.
@@ -73,7 +75,7 @@ def _scale(line: Mapping[str, Any]) -> Scale:
         low, high, integer = scale.get("min"), scale.get("max"), scale.get("integer")
         if _is_number(low) and _is_number(high) and low <= high and isinstance(integer, bool):
             return Scale("", "ordinal" if integer else "interval", low=low, high=high, integer=integer)
-        raise ValueError("scale must have min <= max (numbers) and integer (true or false)")
+        raise ValueError("scale must have min <= max (numbers up to 10^15) and integer (true or false)")
     raise ValueError("either scale or labels must be given, and the other be null")
 
 
@@ -115,4 +117,4 @@ def _is_texts(value: Any) -> TypeGuard[list[str]]:
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST

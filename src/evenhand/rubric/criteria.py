@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from evenhand.rubric.format import several_scales
 from evenhand.rubric.model import Criterion, Example
+from evenhand.rubric.names import check_case, check_name
 from evenhand.rubric.options import Context
 from evenhand.rubric.problems import shown
 from evenhand.rubric.scales import UNKNOWN, describe, legal, range_scale, read_anchors, read_scale
@@ -48,6 +49,8 @@ def read_criteria(context: Context, scales: Mapping[str, Scale]) -> tuple[Criter
         if name in criteria:
             context.problems.add(name_node, f"criterion {name!r} stands twice")
             continue
+        check_name(context.problems, name_node, "criterion", name)
+        check_case(context.problems, name_node, "criterion", name, criteria)
         scale = _scale(node, context, scales)
         examples = _examples(node, scale, context)
         if context.chosen.get("detail", "examples") != "examples":

@@ -12,16 +12,12 @@ from evenhand.rubric.expand import Binding, bindings
 from evenhand.rubric.model import Criterion, FieldKind, Form, ItemSpec, Output, OutputField
 from evenhand.rubric.options import Context
 from evenhand.rubric.patterns import explodes
+from evenhand.rubric.names import check_case, check_name
 from evenhand.rubric.problems import known_names, shown
 from evenhand.rubric.scales import UNKNOWN, choice_scale, read_scale
 from evenhand.rubric.yaml_tree import Node
 from evenhand.scale import Scale
 
-#: Names of the columns that stand beside the fields when verdicts are exported.
-RESERVED = {
-    "id", "status", "failure", "composite", "violations", "set_in_code", "re_asked", "repaired", "calls", "model",
-    "flip", "order", "repeat",
-}  # fmt: skip
 #: Kind of an output field -> type of an input that may give its value.
 _INPUT_TYPES = {"bool": "bool", "text": "text", "scale": "text"}
 _REASON_TEXT = {"zh": "简短说明理由", "en": "why, in a sentence or two"}
@@ -42,6 +38,7 @@ def read_output(context: Context, scales: Mapping[str, Scale], criteria: tuple[C
     dropped: set[str] = set()
     if node is None or node.get("fields") is None:
         fields = {field.name: field for field in _default_fields(context, criteria)}
+        _check_reason(context, criteria)
     else:
         for place, field, kept in _read_fields(reader, node):
             if not kept:
@@ -49,6 +46,7 @@ def read_output(context: Context, scales: Mapping[str, Scale], criteria: tuple[C
             elif field.name in fields:
                 context.problems.add(place, f"field {field.name!r} stands twice")
             else:
+                check_case(context.problems, place.get("name") or place, "field", field.name, fields)
                 fields[field.name] = field
     for criterion in criteria:
         if criterion.name not in fields:
@@ -87,6 +85,14 @@ def _default_fields(context: Context, criteria: tuple[Criterion, ...]) -> Iterat
     for criterion in criteria:
         name = criterion.name
         yield OutputField(name, "scale", scale=criterion.scale, criterion=name, base=name)
+
+
+def _check_reason(context: Context, criteria: tuple[Criterion, ...]) -> None:
+    """The field that stands before the criteria by default can't be one of them."""
+    for node, criterion in zip(context.root.elements("criteria"), criteria, strict=False):
+        if criterion.name.casefold() == "reason":
+            message = f"criterion {criterion.name!r} has the name of the text that every verdict begins with"
+            context.problems.add(node.get("name") or node, message, "choose another name, or write output.fields")
 
 
 def _read_fields(reader: _Reader, output: Node) -> Iterator[tuple[Node, OutputField, bool]]:
@@ -128,8 +134,7 @@ def _field(reader: _Reader, node: Node, binding: Binding) -> OutputField | None:
             remedy = "put it under each: criterion"
         problems.add(node, f"{shown(name)} can't be the name of a field", remedy)
         return None
-    if name in RESERVED:
-        problems.add(node, f"field {name!r} has the name of a column that every export has", "choose another name")
+    check_name(problems, node.get("name") or node, "field", name)
     kind, scale = _kind(reader, node, name, binding)
     criterion = binding.criterion or (name if name in reader.criteria else None)
     answers = name in reader.criteria

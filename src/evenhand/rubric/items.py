@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from evenhand.rubric.model import History, ItemField, ItemSpec, ItemType, Note, Types
+from evenhand.rubric.names import check_case
 from evenhand.rubric.options import Context
 from evenhand.rubric.problems import shown
 from evenhand.rubric.scales import UNKNOWN, legal
@@ -32,11 +33,12 @@ def read_item(context: Context) -> ItemSpec:
             if not name.isidentifier():
                 remedy = "letters, digits and _ only; map other columns with aliases"
                 problems.at(kind.key_line, kind.path, f"{shown(name)} can't be the name of an input", remedy)
-            elif name == "id":
+            elif name.casefold() == "id":
                 problems.at(kind.key_line, kind.path, "every item has an id; it can't be an input")
             elif name in fields:
                 problems.at(kind.key_line, kind.path, f"input {name!r} is both required and optional")
             else:
+                check_case(problems, kind, "input", name, fields)
                 label = labels.get(name) or _humanised(name)
                 fields[name] = ItemField(name, cast(ItemType, kind.value), group == "required", label)
     for name, label_node in context.root.items("labels"):
