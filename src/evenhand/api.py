@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import facts
+from evenhand.agreeing import agreement_facts, judged, read_labels
 from evenhand.backend import BackendSettings
 from evenhand.checking import Check
 from evenhand.errors import InputError
@@ -72,6 +73,25 @@ class Run:
         with Store.open(self.folder) as store:
             return ranking(store, self.rubric, value=value)
 
+    def agreement(
+        self, labels: Any, *, map: Mapping[str, str] | None = None, value: facts.ValueKind = "stated"
+    ) -> dict[str, Any]:
+        """The run's judge against people.
+
+        Args:
+            labels: One row per item and rater: a path, a data frame, or an iterable of rows with ``id``, ``rater``
+                and columns named as the rubric's fields; see `evenhand.agreeing.read_labels`.
+            map: Field name, "id" or "rater" -> column.
+            value: As for `summary`.
+
+        Returns:
+            See `evenhand.agreeing.agreement_facts`.
+        """
+        said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
+        with Store.open(self.folder) as store:
+            judge = judged(store, self.rubric, value)
+        return agreement_facts(self.rubric, said, judge)
+
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""
         with Store.open(self.folder) as store:
@@ -116,6 +136,13 @@ def open_rubric(
     elif variant:
         raise InputError("variant goes with a rubric's name or file; a Rubric has its options already")
     return with_weights(rubric, weights) if weights else rubric
+
+
+def agreement(labels: Any, rubric: str | Path | Rubric, *, map: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """People against each other; the arguments are those of `Run.agreement`."""
+    opened = open_rubric(rubric)
+    said = read_labels(str(labels) if isinstance(labels, Path) else labels, opened, mapping=map)
+    return agreement_facts(opened, said)
 
 
 def check(
@@ -248,8 +275,8 @@ def judge(
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
             skip_bad, pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens,
-            re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is removed when
-            the `Run` is closed or no longer used.
+            re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is
+            removed when the `Run` is closed or no longer used.
 
     Returns:
         The run, with its verdicts stored.
