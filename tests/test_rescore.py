@@ -60,10 +60,21 @@ def test_new_weights_change_the_composite_alone(tmp_path: Path) -> None:
     out = tmp_path / "run"
     run_it(rows(2), TWO, write_script(tmp_path / "s.jsonl", (None, GOOD)), out)
     assert summary(out)["composite"]["mean"] == 2.75
-    assert _rescore(out, with_weights(TWO, {"truth": 0.5, "style": 0.5})) == {"verdicts": 2, "changed": 0}
+    assert _rescore(out, with_weights(TWO, {"truth": 0.5, "style": 0.5})) == {"verdicts": 2, "changed": 2}
+    assert _rescore(out)["changed"] == 0
     assert summary(out)["composite"]["mean"] == 2.5
-    with pytest.raises(RunError, match=r"rubric\.weights"):
+    with pytest.raises(RunError, match=r"rubric\.weights") as caught:
         run_it(rows(2), TWO, "fake", out)
+    assert "--weights truth=0.5,style=0.5 goes on" in str(caught.value)
+
+
+def test_the_weights_that_are_told_do_go_on(tmp_path: Path) -> None:
+    """After new weights the same command with them resumes the run."""
+    out = tmp_path / "run"
+    run_it(rows(2), TWO, "fake", out)
+    weights = {"truth": 0.1, "style": 0.9}
+    _rescore(out, with_weights(TWO, weights))
+    assert run_it(rows(3), TWO, "fake", out, weights=weights).asked == 1
 
 
 def test_a_changed_rule_is_checked_again(tmp_path: Path) -> None:
@@ -114,8 +125,11 @@ def test_only_the_replies_of_the_last_asking_count(tmp_path: Path) -> None:
     assert (verdict.status, verdict.value("truth"), verdict.re_asked) == (Status.SCORED, 3, False)
 
 
-def test_without_texts_there_is_nothing_to_read_again(tmp_path: Path) -> None:
-    """A run that kept no item texts says so."""
-    run_it(rows(1), TWO, "fake", tmp_path / "run", store_texts=False)
+def test_without_texts_only_the_weights_can_be_new(tmp_path: Path) -> None:
+    """A run that kept no item texts takes new weights, and says why it takes nothing else."""
+    out = tmp_path / "run"
+    run_it(rows(1), TWO, write_script(tmp_path / "s.jsonl", (None, GOOD)), out, store_texts=False)
+    assert _rescore(out, with_weights(TWO, {"truth": 0.5, "style": 0.5})) == {"verdicts": 1, "changed": 1}
+    assert summary(out)["composite"]["mean"] == 2.5
     with pytest.raises(RunError, match="its texts were not stored"):
-        _rescore(tmp_path / "run")
+        _rescore(out, rubric(changed(SCORE, "truth == 0 and", "truth == 1 or")))

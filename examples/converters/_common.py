@@ -28,6 +28,8 @@ def main(description: str, rows: Callable[[Path, int], Iterable[Row]], stratum: 
     parser.add_argument("--per", type=int, help="instead of --n: this many of each subset or label, in turn")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample and of random positions")
     given = parser.parse_args()
+    if not given.source.is_dir():
+        parser.error(f"no folder {given.source}")
     items = list(rows(given.source, given.seed))
     if given.per is not None:
         items = in_turn(items, stratum, given.per, given.seed)

@@ -204,6 +204,8 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS, help="which set it is (default: by the folder's name)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     given = parser.parse_args()
+    if not given.source.is_dir():
+        parser.error(f"no folder {given.source}")
     name = given.set or given.source.resolve().name
     if name not in SETS:
         parser.error(f"{name} is no known set; say which it is with --set")

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.export import find_writer, refuse_overwriting, write_rows
+from evenhand.fitting import column_hint
 from evenhand.labels import Preference, label_set
 from evenhand.ratings import RatingReader, preferences
 from evenhand.rows import RawRow, spooled
@@ -220,6 +221,8 @@ class Check:
         missing = self._reader.missing(columns) if any(raw.problem is None for raw in head) else []
         if missing:
             hint = "--partial checks what is there" if self._reader.required else None
+            if len(columns) == 1:
+                hint = column_hint(columns, self._rubric.item) or hint
             raise ItemError(missing, file=self.name, hint=hint)
         for number, raw in enumerate(itertools.chain(head, raws), 1):
             if raw.problem is None:

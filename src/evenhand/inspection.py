@@ -21,6 +21,8 @@ from evenhand.verdict import Verdict, reply_to_plain, verdict_to_plain
 def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
     """One item's trials with prompt (rendered again), replies and verdict, as plain JSON data.
 
+    A trial that failed without a reply has its prompt too, in the form it was most likely sent in.
+
     ``texts_stored`` tells whether the item's texts were kept; without them no prompt can be rendered. For a pair
     judged in both orders, ``preferred`` has the sides of each repeat, in the item's own order, and what holds of both.
 
@@ -41,13 +43,14 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
             trial = Trial(key, item)
             exchanges = store.exchanges(key)
             prompt: list[Any] = []
-            if exchanges and item.fields:
-                asked = question(rubric, rules, trial, short=manifest["short"])
+            asked = question(rubric, rules, trial, short=manifest["short"]) if item.fields else None
+            if asked is not None and asked.fields:
+                form = exchanges[-1].form if exchanges else manifest["form"] or rubric.output.forms[0]
                 request = first_request(
                     rubric,
                     trial,
                     asked,
-                    exchanges[-1].form,
+                    form,
                     key=bytes.fromhex(manifest["key"]),
                     settings=manifest["judge"]["settings"],
                     identity=manifest["judge"]["identity"],

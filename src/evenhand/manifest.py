@@ -124,6 +124,10 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
         changes.append(f"repeats: {old['repeats']} -> {new['repeats']}")
     if changes:
         hint = "give another --out, or --fresh to start over; `evenhand rescore` applies new weights or rules"
+        kept = old["rubric"]["weights"]
+        if kept and kept != new["rubric"]["weights"]:
+            given = ",".join(f"{name}={weight!r}" for name, weight in kept.items())
+            hint = f"--weights {given} goes on with the weights that the run has; or {hint}"
         raise RunError(f"{folder} holds another run:\n" + "\n".join(f"  {c}" for c in changes), hint=hint)
 
 

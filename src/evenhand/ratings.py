@@ -25,6 +25,7 @@ from evenhand.verdict import Failure
 ILLEGAL, MISSING = "illegal-value", "missing-value"
 _ID = "id"
 _REMEMBERED = 1000
+_SHOWN = 20
 #: A column's value -> the field's, None for not given. Raises `Mistake` with a whole sentence.
 _Reader = Callable[[Any], Any]
 
@@ -99,6 +100,7 @@ class RatingReader:
         told = {side for _, side in self._converted if self._set is not None and not self._set.side_apart}
         #: Fields that every row must have a value of.
         self.required = () if partial else tuple(f.name for f in due if f.name not in told)
+        self._ratings = frozenset(self._readers) & {f.name for f in rubric.output.fields}
         self._due = {f.name: f"{f.name} has no value. Make it {_legal(f)}." for f in due}
         self._responses = frozenset(rubric.item.responses)
         self._enumerable = frozenset(f.name for f in rubric.output.fields if f.kind in ("scale", "bool"))
@@ -107,9 +109,16 @@ class RatingReader:
         self._plans: dict[tuple[str, ...], _Plan] = {}
 
     def missing(self, columns: Collection[str]) -> list[Problem]:
-        """One problem for each required or mapped field that none of some columns holds."""
+        """One problem for each required or mapped field that none of some columns holds, or where none is a rating."""
         needed = dict.fromkeys([*self.required, *self._mapping])
-        return missing_columns(columns, needed, self._spec, self._mapping, self._readers)
+        problems = missing_columns(columns, needed, self._spec, self._mapping, self._readers)
+        plan = self._plan(tuple(columns))
+        if not problems and self._ratings.isdisjoint(column[0] for column in (*plan.quick, *plan.slow)):
+            found, sought = ", ".join([*columns][:_SHOWN]), ", ".join(sorted(self._ratings))
+            problems = [
+                Problem(None, "", f"no column holds a rating: {sought}; columns: {found}", "--map FIELD=COLUMN")
+            ]
+        return problems
 
     def read(self, row: Mapping[str, Any]) -> Rating:
         """Read one row; whatever is wrong with it is in the result."""

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.errors import RunError
 from evenhand.item import Item
 from evenhand.judging import Exchange, first_request
-from evenhand.manifest import rubric_entry
+from evenhand.manifest import rubric_entry, stored_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rules import Rules, compile_rubric
 from evenhand.settle import Question, better, question, re_asked, settle
@@ -23,8 +23,10 @@ def rescore(store: Store, rubric: Rubric) -> dict[str, int]:
 
     Failed verdicts stay failed (there is nothing to read). A new violation is reported, never re-asked.
 
+    Where nothing but the weights is new, replies need not be read, so that the items' texts are not needed.
+
     Returns:
-        verdicts: read again; changed: those whose outcome differs from before.
+        verdicts: read again; changed: those whose outcome or composite differs from before.
 
     Raises:
         RunError: the rubric asks something else than what the replies answered, or texts were not stored.
@@ -37,13 +39,20 @@ def rescore(store: Store, rubric: Rubric) -> dict[str, int]:
 def _read_again(store: Store, rubric: Rubric, counts: dict[str, int]) -> Iterator[tuple[TrialKey, Verdict]]:
     manifest = store.manifest
     rules = compile_rubric(rubric)
+    old = stored_rubric(manifest)
+    weighed = _but_weights(manifest["rubric"]) == _but_weights(rubric_entry(rubric))
     for row, verdicts in store.verdicts():
         if row.item is None:
             continue
-        if not row.item.fields and verdicts:
+        texts = bool(row.item.fields)
+        if not texts and verdicts and not weighed:
             raise RunError(f"item {row.item.id}: its texts were not stored, so its replies can't be read again")
         for key, before in verdicts.items():
             if before.status is Status.FAILED:
+                continue
+            if not texts:
+                counts["verdicts"] += 1
+                counts["changed"] += _composite(old, before) != _composite(rubric, before)
                 continue
             exchanges = store.exchanges(key)
             after = _settle(rubric, rules, manifest, row.item, key, exchanges)
@@ -57,8 +66,21 @@ def _read_again(store: Store, rubric: Rubric, counts: dict[str, int]) -> Iterato
                 reply_digests=before.reply_digests,
             )
             counts["verdicts"] += 1
-            counts["changed"] += (after.fields, after.violations) != (before.fields, before.violations)
+            same = (after.fields, after.violations) == (before.fields, before.violations)
+            counts["changed"] += not same or _composite(old, before) != _composite(rubric, after)
             yield key, after
+
+
+def _but_weights(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "weights"}
+
+
+def _composite(rubric: Rubric, verdict: Verdict) -> float | None:
+    """The stated weighted mean, only to tell whether it moved; figures are made elsewhere."""
+    parts = [(c.weight, verdict.value(c.name)) for c in rubric.criteria if c.weight is not None]
+    if not parts or not all(isinstance(value, int | float) for _, value in parts):
+        return None
+    return round(sum(weight * value for weight, value in parts), 9)  # type: ignore[operator, misc]
 
 
 def _settle(

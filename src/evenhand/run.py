@@ -16,6 +16,7 @@ from typing import Any
 
 from evenhand.backend import Backend, BackendSettings
 from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
+from evenhand.fitting import column_hint
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge
 from evenhand.keywords import number
@@ -267,6 +268,7 @@ def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
     """The rows as stored; ends with an error that tells of all bad rows, unless they are to be skipped."""
     problems: list[Problem] = []
     good = bad = shown = 0
+    columns: set[str] = set()
     for row in rows:
         if isinstance(row, Item):
             good += 1
@@ -275,11 +277,14 @@ def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
             yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
         else:
             bad += 1
+            columns |= row.raw.keys() if bad <= _SHOWN_PROBLEMS else set()
             shown += len(problems) < _SHOWN_PROBLEMS
             problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
     if bad:
         file = spec.source if isinstance(spec.source, str) else None
-        raise ItemError(problems, file=file, more=bad - shown, hint="mend the rows, or --skip-bad to leave them out")
+        hint = column_hint(columns, spec.rubric.item) if columns and not good and spec.pairs is None else None
+        hint = hint or "mend the rows, or --skip-bad to leave them out"
+        raise ItemError(problems, file=file, more=bad - shown, hint=hint)
     if not good:
         raise InputError("no usable row in the input", hint="nothing to judge")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
+from evenhand.fitting import column_hint
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
 from evenhand.joining import joined
 from evenhand.keywords import number
@@ -205,7 +206,8 @@ def _read(
         for row, raw in enumerate(itertools.islice(source.rows, limit)):
             if raw.problem is None:
                 if columns is None and source.table:
-                    _refuse(missing_columns(raw.values, dict.fromkeys(needed), spec, mapping), source.name)
+                    lacking = missing_columns(raw.values, dict.fromkeys(needed), spec, mapping)
+                    _refuse(lacking, source.name, column_hint(raw.values, spec) if lacking else None)
                 columns = list(raw.values)
                 unseen = {name for name in unseen if mapping[name] not in raw.values}
             yield _checked(row, raw, source.name, spec, mapping, max_bytes, ids)
@@ -229,9 +231,9 @@ def id_book() -> Iterator[IdBook]:
         raise no_room(error) from error
 
 
-def _refuse(problems: list[Problem], file: str | None) -> None:
+def _refuse(problems: list[Problem], file: str | None, hint: str | None = None) -> None:
     if problems:
-        raise ItemError(problems, file=file)
+        raise ItemError(problems, file=file, hint=hint)
 
 
 def _checked(

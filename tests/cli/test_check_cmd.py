@@ -161,3 +161,20 @@ def test_out_onto_the_input_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     before = source.read_bytes()
     assert run(["check", "in.csv", "--rubric", "hhh", "--partial", "--out", name]) == 2
     assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,a,b\n1,2,3\n", "no column holds a rating: "),
+        ("id;harmless;overall\n1;better;better\n", "holds semicolons"),
+    ],
+)
+def test_a_table_without_any_rating_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    """Even --partial needs one column that it can look at; the message names those it looked for."""
+    (tmp_path / "r.csv").write_text(text)
+    assert run(["check", str(tmp_path / "r.csv"), "--rubric", "hhh", "--partial"]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "harmless" in error

@@ -457,3 +457,35 @@ def test_export_never_overwrites_the_input(
     assert run(["export", "../run", "--to", "../data.jsonl"]) == 2
     assert "../data.jsonl is the file that the rows come from" in capsys.readouterr().err
     assert (project / "data.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rubric", "said"),
+    [
+        ("x.csv", "id;question;answer\n1;q;a\n", "two.yaml", "holds semicolons: if they separate cells, save it"),
+        ("x.csv", "id\tquestion\tanswer\n1\tq\ta\n", "two.yaml", "--format tsv"),
+        ("x.csv", "id,question,answer\n1,q,a\n", "hhh", "--map FIELD=COLUMN reads a field from another column; these"),
+        ("x.jsonl", '{"question": "q", "answer": "a"}\n' * 2, "hhh", "these columns fit --rubric doc-qa"),
+        ("x.jsonl", '{"prompt": "q", "responses": ["a", "b"]}\n', "hhh", "--pairs all makes pairs of the texts"),
+        ("x.csv", 'prompt,responses\nq,"[1, 2]"\n', "hhh", "--pairs all makes pairs of the texts"),
+        ("x.csv", "what,ever\n1,2\n", "two.yaml", "--map FIELD=COLUMN reads a field from another column\n"),
+        ("x.jsonl", '{"question": "q", "answer": 7}\n{"question": "q", "answer": []}\n', "two.yaml", "--skip-bad"),
+    ],
+)
+def test_columns_that_do_not_fit_are_told_with_what_would(
+    project: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, rubric: str, said: str
+) -> None:
+    """The message names the columns found, and what was probably meant."""
+    (project / name).write_text(text)
+    assert run(["judge", name, "--rubric", rubric, "--judge", "fake", "--out", "run"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+
+
+def test_an_item_that_failed_is_shown_with_its_prompt(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no reply came, the page of an item still shows what was asked."""
+    assert _judge(judge="fake:error") == 3
+    capsys.readouterr()
+    assert run(["show", "run", "--item", "i1"]) == 0
+    told = capsys.readouterr().out
+    assert "--- user" in told and "What is 1?" in told and "verdict: failed" in told

@@ -153,7 +153,7 @@ def test_numbers_beyond_all_bounds_are_told_with_their_line(
         (tmp_path / "r.jsonl").write_text(bad)
         assert run(["read", str(tmp_path / "r.jsonl")]) == 2
         assert "r.jsonl:1: " in capsys.readouterr().err
-    for raw in (number, f"{{\\\"rating\\\": {number}}}", f"rating: {number}"):
+    for raw in (number, f'{{\\"rating\\": {number}}}', f"rating: {number}"):
         good = line.replace("SCALE", '{"min": 0, "max": 5, "integer": true}').replace("RAW", raw)
         (tmp_path / "r.jsonl").write_text(good)
         assert run(["read", str(tmp_path / "r.jsonl")]) == 0

@@ -92,3 +92,13 @@ def test_gaokao_points(shared: Shared, tmp_path: Path) -> None:
     rows = convert("gaokao_bench", shared("data/gaokao_bench"), tmp_path / "items.jsonl")
     above = [row["id"] for row in rows if row["recorded_points"] > row["full_points"]]
     assert above == ["Chinese_Language_Language_and_Writing_Skills_Open-ended_Questions-002"]
+
+
+@pytest.mark.parametrize("script", [path.stem for path in sorted((EXAMPLES / "converters").glob("[a-z]*.py"))])
+def test_a_folder_that_does_not_exist_is_told(script: str, tmp_path: Path) -> None:
+    """The converter ends with 2, names the folder and writes nothing."""
+    command = [sys.executable, EXAMPLES / "converters" / f"{script}.py", tmp_path / "none", "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"no folder {tmp_path / 'none'}" in done.stderr
+    assert not list(tmp_path.iterdir())

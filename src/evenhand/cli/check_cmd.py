@@ -48,7 +48,7 @@ def check_command(
     RATINGS is a .jsonl, .json, .csv, .tsv or .parquet file, or - for JSON lines; its columns have
     the names of the rubric's fields.
 
-    Example: evenhand check ratings.csv --rubric hhh --out checked.csv
+    Example: evenhand check examples/ratings.csv --rubric hhh --out checked.csv
     """
     from evenhand import api
     from evenhand.errors import InputError

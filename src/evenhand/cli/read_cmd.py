@@ -28,7 +28,7 @@ def read_command(replies: str) -> None:
     "message"), "raw", "scale" ({"min", "max", "integer"}) or "labels", and "fields", the value's key first.
     Optional: "required" (keys that must be there), "finish" (the finish reason).
 
-    Example: evenhand read replies.jsonl
+    Example: evenhand read examples/replies.jsonl
     """
     from evenhand import parse
     from evenhand.parse.line import line_from_reading

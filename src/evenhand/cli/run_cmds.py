@@ -67,7 +67,8 @@ def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
 def rank(run: str, value: str, as_json: bool) -> int:
     """How often each system's responses are preferred, over the pairs of a run.
 
-    Example: evenhand rank runs/pairs
+    Example, after evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many:
+    evenhand rank runs/many
     """
     from evenhand.api import Run
 
