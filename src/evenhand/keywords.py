@@ -76,6 +76,7 @@ NUMBERS: Mapping[str, Number] = {
     "max_tokens": Number(1, 2**31 - 1),
     "max_bytes": Number(1, 2**31 - 1),
     "coverage": Number(0, 1, whole=False),
+    "held_out": Number(0, 0.9, whole=False),
     "weight": Number(0, 1, whole=False),
 }
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -110,7 +111,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         UnknownNameError: there is no such option.
         InputError: a value of the wrong kind, or out of bounds.
     """
-    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "weight"))]
+    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "held_out", "weight"))]
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:
@@ -129,6 +130,8 @@ def _require_kind(name: str, value: Any) -> None:
     kinds, told = _KINDS[name]
     if not isinstance(value, kinds):
         raise InputError(f"{name} must be {told}, not {_shown(name, value)}")
+    if name == "out" and "\0" in os.fspath(value):
+        raise InputError(f"{name} must be a path, not {value!r:.60}")
     if not isinstance(value, Mapping):
         return
     if name in _OF_TEXT and not all(isinstance(text, str) for pair in value.items() for text in pair):

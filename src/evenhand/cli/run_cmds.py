@@ -90,8 +90,17 @@ def rank(run: str, value: str, as_json: bool) -> int:
     "--to", "target", required=True, metavar="FILE", help="A .jsonl, .csv, .tsv or .parquet file, or - for JSON lines."
 )
 @click.option("--long", is_flag=True, help="One row per trial instead of one per input row.")
+@click.option("--sft", is_flag=True, help="Chat rows to train a judge on, and held-out rows beside them.")
+@click.option("--rubric", metavar="R", help="With --sft: the rubric, where RUN is a file of items with verdicts.")
+@click.option(
+    "--held-out", type=options.NumberType("held_out"), default=0.1, show_default=True, metavar="X",
+    help="With --sft: share of question groups held out.",
+)  # fmt: skip
+@click.option("--seed", type=options.NumberType("seed"), default=0, show_default=True, help="With --sft: of the draw.")
 @options.value_option
-def export(run: str, target: str, long: bool, value: str) -> int:
+def export(
+    run: str, target: str, long: bool, sft: bool, rubric: str | None, held_out: float, seed: int, value: str
+) -> int:
     """Write one row per input row, in input order, with its verdict beside it.
 
     Example: evenhand export runs/doc-qa --to verdicts.csv
@@ -99,10 +108,44 @@ def export(run: str, target: str, long: bool, value: str) -> int:
     from evenhand.api import Run
     from evenhand.export import write_rows
 
+    if sft:
+        return _export_training(run, target, rubric, held_out, seed)
+    if rubric is not None:
+        raise click.UsageError("--rubric goes with --sft; a run has its own")
     judged = Run(run)
     rows = lambda: judged.rows(value=value, long=long)  # type: ignore[arg-type]  # noqa: E731
     count = write_rows(rows, target, sources=judged.sources())
     note(f"{counted(count, 'row')} written to {target}")
+    return 0
+
+
+def _export_training(source: str, target: str, rubric: str | None, share: float, seed: int) -> int:
+    """Chat rows of a run, or of a file of items with verdicts."""
+    from evenhand import api, tuning
+    from evenhand.errors import InputError
+    from evenhand.store import Store
+
+    how: dict[str, Any] = {"share": share, "seed": seed}
+    if Path(source).is_dir():
+        if rubric is not None:
+            raise InputError("--rubric goes with a file of items with verdicts; a run has its own")
+        run = api.Run(source)
+        with Store.open(run.folder) as store:
+            how |= {"key": bytes.fromhex(store.manifest["key"]), "sources": run.sources()}
+            told = tuning.write_training_rows(tuning.of_run(store, run.rubric), run.rubric, target, **how)
+    elif rubric is None:
+        raise InputError(f"{source} is no run folder", hint="for a file of items with verdicts, say --rubric R")
+    else:
+        opened = api.open_rubric(rubric)
+        told = tuning.write_training_rows(tuning.of_labels(source, opened), opened, target, sources=[source], **how)
+    held_out = tuning.held_out_file(Path(target))
+    for file, rows, groups in (
+        (target, told.rows, told.groups),
+        (held_out, told.held_out_rows, told.held_out_groups),
+    ):
+        note(f"{counted(rows, 'row')} of {counted(groups, 'group')} written to {file}")
+    if told.left_out:
+        note("left out: " + ", ".join(f"{reason} {n}" for reason, n in sorted(told.left_out.items())))
     return 0
 
 
