@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -47,7 +48,7 @@ def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -
     refuse_overwriting(path, sources)
     if path.is_symlink():  # the file it names is replaced, not the link
         path = path.resolve()
-    beside = path.with_name(f".{path.name}.part{path.suffix}")
+    beside = path.with_name(f".evenhand-{os.getpid()}.part{path.suffix}")
     try:
         count = writer(rows, beside)
         beside.replace(path)
@@ -67,8 +68,14 @@ def find_writer(path: Path) -> Callable[[Rows, Path], int]:
     writers = {".jsonl": _jsonl, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in writers:
         raise InputError(f"{path}: no known format", hint=f"end the name in {', '.join(writers)}")
-    if not path.parent.is_dir():
+    try:
+        folder = path.parent.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"can't write {path!s:.200}: {getattr(error, 'strerror', None) or error}") from None
+    if not folder:
         raise InputError(f"can't write {path}: no folder {path.parent}")
+    if path.is_dir():
+        raise InputError(f"can't write {path}: it is a directory")
     return writers[path.suffix.lower()]
 
 

@@ -130,7 +130,7 @@ def _require_kind(name: str, value: Any) -> None:
     kinds, told = _KINDS[name]
     if not isinstance(value, kinds):
         raise InputError(f"{name} must be {told}, not {_shown(name, value)}")
-    if name == "out" and "\0" in os.fspath(value):
+    if isinstance(value, str | os.PathLike) and name == "out" and "\0" in os.fspath(value):
         raise InputError(f"{name} must be a path, not {value!r:.60}")
     if not isinstance(value, Mapping):
         return

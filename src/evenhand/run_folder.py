@@ -18,8 +18,31 @@ _NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "c
 
 
 def exists(folder: Path) -> bool:
-    """Whether a folder holds a run."""
-    return (folder / FILE).is_file()
+    """Whether a folder holds a run.
+
+    Raises:
+        InputError: a name that no folder can have, or one that can't be entered.
+    """
+    try:
+        return (folder / FILE).is_file()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"can't use the run folder {folder!s:.200}: {reason}", hint="give another --out") from None
+
+
+def connect(folder: Path, *, write: bool) -> sqlite3.Connection:
+    """The store's database; one in a folder that can't be written is read as it stands.
+
+    Raises:
+        sqlite3.Error: it can't be opened.
+    """
+    file = folder / FILE
+    if write or os.access(folder, os.W_OK):
+        return sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+    wal = folder / f"{FILE}-wal"  # left by a run that was killed
+    mode = "mode=ro" if wal.exists() and wal.stat().st_size else "immutable=1"
+    uri = f"{file.absolute().as_uri()}?{mode}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
 
 
 def make(folder: Path) -> None:
@@ -33,7 +56,8 @@ def make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"can't make the run folder {folder}: {error.strerror}") from error
+        reason = error.strerror or error
+        raise InputError(f"can't make the run folder {folder!s:.200}: {reason}", hint="give another --out") from error
 
 
 def remove(folder: Path) -> None:

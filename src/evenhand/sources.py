@@ -294,9 +294,13 @@ def _open_file(path: Path, format: str | None, max_bytes: int) -> RowSource:
         name, format = "standard input", format or "jsonl"
     else:
         name, format = str(path), format or _SUFFIXES.get(path.suffix.lower())
-        if not path.exists():
+        try:
+            there, folder = path.exists(), path.is_dir()
+        except (OSError, ValueError) as error:  # a name that no file can have, or a folder that can't be entered
+            raise InputError(f"can't read {name:.200}: {getattr(error, 'strerror', None) or error}") from None
+        if not there:
             raise InputError(f"no such file: {name}")
-        if path.is_dir():
+        if folder:
             raise InputError(f"{name} is a folder", hint="give one of the files in it")
     if format is None:
         raise InputError(f"can't tell the format of {name} from its ending", hint=f"--format {'|'.join(FORMATS)}")

@@ -19,7 +19,7 @@ from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, item_from_plain, item_to_plain
 from evenhand.judging import Answer, Exchange
-from evenhand.run_folder import FILE, damaged, exists, lock, make, recover, unusable
+from evenhand.run_folder import FILE, connect, damaged, exists, lock, make, recover, unusable
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
@@ -77,7 +77,7 @@ class Store:
         try:
             if manifest is not None and not exists(folder):
                 _build(folder, manifest)
-            self._db = sqlite3.connect(folder / FILE, check_same_thread=False, isolation_level=None)
+            self._db = connect(folder, write=write)
             self._db.execute("PRAGMA busy_timeout = 10000")
             if write:
                 self._db.execute("PRAGMA journal_mode = WAL")
@@ -370,7 +370,7 @@ def _build(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
-    rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in entries.items()]
+    rows = [(key, _storable(json.dumps(value, ensure_ascii=False))) for key, value in entries.items()]
     db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
     texts = dict(db.execute("SELECT key, value FROM manifest WHERE key <> ?", (_CHECK,)))
     db.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", (_CHECK, digest(texts)))

@@ -92,7 +92,11 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         with spooled(stdin_pieces()) as spool:
             yield spool
         return
-    if not Path(name).is_file():
-        raise InputError(f"no file {name}", hint="- reads standard input")
-    with Path(name).open("rb") as file:
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115
+    except FileNotFoundError:
+        raise InputError(f"no file {name}", hint="- reads standard input") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"can't read {name:.200}: {getattr(error, 'strerror', None) or error}") from None
+    with file:
         yield file
