@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.api import Run
-from evenhand.facts import CHANGED, preferred
+from evenhand.facts import CHANGED, likeliest, preferred
 from evenhand.inspection import inspect_item
 from evenhand.item import Item
 from evenhand.judging import first_request
@@ -20,7 +20,7 @@ from evenhand.rubric.load import load_rubric
 from evenhand.rules import compile_rubric
 from evenhand.settle import question, settle, swap_item
 from evenhand.trial import Trial, TrialKey
-from evenhand.verdict import Reply
+from evenhand.verdict import Distribution, FieldOutcome, Reply, Status, Verdict
 from rubric_texts import PAIR, rubric
 from runs import run_it, summary
 
@@ -79,6 +79,18 @@ def test_exchanging_the_responses_mirrors_whatever_a_judge_says(
         return taste.get((first, second), "A")
 
     assert _resolved(swap_item(PAIRS, item), judge) == OTHER[str(_resolved(item, judge))]
+
+
+def test_probabilities_of_both_orders_are_averaged() -> None:
+    """A slight leaning in one order does not hold against a strong one in the other; without any, values count."""
+
+    def said(value: str, **shares: float) -> Verdict:
+        spread = Distribution(shares, 0.0) if shares else None
+        return Verdict(Status.SCORED, fields={"overall": FieldOutcome(value, distribution=spread)})
+
+    leaning, sure = said("A", A=0.6, B=0.4), said("B", A=0.1, B=0.9)
+    assert likeliest([leaning, sure], "overall") == "B"
+    assert likeliest([leaning, said("A")], "overall") == "A"
 
 
 def test_figures_and_rows_of_both_orders(tmp_path: Path) -> None:

@@ -353,10 +353,15 @@ def _sides(unit: list[Verdict], name: str, value: ValueKind) -> list[Any]:
     """The preferred side in each order; with expected values one side, from both orders' mean probabilities."""
     if value == "stated":
         return [verdict.value(name) for verdict in unit]
+    return [likeliest(unit, name)]
+
+
+def likeliest(unit: Sequence[Verdict], name: str) -> Any:
+    """The value of a field with the highest mean probability over the orders of a pair."""
     total: Counter[Any] = Counter()
     for outcome in (verdict.fields.get(name, FieldOutcome()) for verdict in unit):
         total.update(outcome.distribution.probabilities if outcome.distribution else {outcome.value: 1.0})
-    return [max(total, key=total.__getitem__)]
+    return max(total, key=total.__getitem__)
 
 
 def composite(verdict: Verdict, rubric: Rubric, value: ValueKind = "stated") -> float | None:

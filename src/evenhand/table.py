@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from evenhand.facts import ValueKind, composite, pick
+from evenhand.facts import ValueKind, composite, likeliest, pick
 from evenhand.item import Turn
 from evenhand.rubric.model import Rubric
 from evenhand.store import Store, StoredRow
@@ -30,7 +30,7 @@ def verdict_rows(
     """Flat rows of a run: the input's columns, then evenhand's.
 
     A wide row shows the first repeat; where both orders were judged, a field is filled only if both orders
-    agree on it (numbers: their mean), and ``flip`` says whether the preferred side changed. A column of the
+    agree on it (numbers: their mean; expected labels: the likeliest over both orders), and ``flip`` says whether the preferred side changed. A column of the
     input that has the name of one of ours is kept as ``input_NAME``. Lists and objects are plain JSON data.
     """
     manifest = store.manifest
@@ -92,6 +92,11 @@ def _tell_row(
     merged = {name: _merge([t.get(name) for t in told]) for name in told[0]}
     for name in ("status", "failure"):
         merged[name] = next((t[name] for t in told if t["status"] != Status.SCORED.value), told[0][name])
+    if value == "expected":
+        known = (rubric.output.field(name) for name in manifest["asked"])
+        labels = (f.name for f in known if f is not None and f.scale is not None and not f.scale.numeric)
+        read = (name for name in labels if all(verdict.value(name) is not None for verdict in found))
+        merged.update((name, likeliest(found, name)) for name in read)
     merged["violations"] = "; ".join(t["violations"] for t in told if t["violations"])
     merged["calls"] = sum(t["calls"] for t in told)
     for name in ("set_in_code", "re_asked", "repaired"):
