@@ -30,8 +30,9 @@ def verdict_rows(
     """Flat rows of a run: the input's columns, then evenhand's.
 
     A wide row shows the first repeat; where both orders were judged, a field is filled only if both orders
-    agree on it (numbers: their mean; expected labels: the likeliest over both orders), and ``flip`` says whether the preferred side changed. A column of the
-    input that has the name of one of ours is kept as ``input_NAME``. Lists and objects are plain JSON data.
+    agree on it (numbers: their mean; expected labels: the likeliest over both orders), and ``flip`` says whether
+    the preferred side changed. A column of the input that has the name of one of ours is kept as ``input_NAME``.
+    Lists and objects are plain JSON data.
     """
     manifest = store.manifest
     ours = columns(rubric, manifest, long=long)
