@@ -119,7 +119,7 @@ class _SignalAtThird(Progress):
             os.kill(os.getpid(), self.number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_the_async_twin_leaves_signals_to_the_host(number: signal.Signals) -> None:
     """A signal during judge_async goes to the handler of the loop's owner, and the run goes on."""
     heard: list[int] = []
@@ -133,7 +133,7 @@ async def test_the_async_twin_leaves_signals_to_the_host(number: signal.Signals)
         loop.remove_signal_handler(number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_judge_takes_signals_over_and_gives_them_back(number: signal.Signals) -> None:
     """A signal during judge() stops the run gently; afterwards the handler from before is in place again."""
     mine = lambda *_: None  # noqa: E731

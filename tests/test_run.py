@@ -386,7 +386,8 @@ class _RevokedJudge(Judge):
 
 def test_an_access_error_keeps_what_was_answered(out: Path) -> None:
     """When the key is refused on the way the run stops, and the verdicts before it are stored."""
-    spec = replace(make_spec(rows(40), TWO, "fake", out=out, concurrency=2), judge=_RevokedJudge("fake"))
+    told = make_spec(rows(40), TWO, "fake", out=out, concurrency=2, re_ask=False)
+    spec = replace(told, judge=_RevokedJudge("fake"))
     with pytest.raises(AccessError) as caught:
         asyncio.run(run(spec))
     assert caught.value.exit_code == 3
