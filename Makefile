@@ -33,6 +33,9 @@ demo: setup
 bench: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/kill.py
+	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/agreement.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv

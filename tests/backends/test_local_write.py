@@ -66,7 +66,7 @@ def test_keys_are_given_and_values_are_the_models() -> None:
     answer = write((REASON, RANK, LABEL, ISSUES), model)
     assert json.loads(answer.text) == {"reason": 'All "well".', "rank": 10, "label": "good", "issues": []}
     assert list(json.loads(answer.text)) == ["reason", "rank", "label", "issues"]
-    assert (answer.finish, answer.cut) == ("stop", ())
+    assert answer.finish == "stop"
     assert answer.tokens == len(answer.text)
     assert answer.distributions["rank"].probabilities[10] == 1.0
     assert answer.distributions["label"].missing_mass == pytest.approx(0.25)
@@ -106,14 +106,14 @@ def test_no_legal_token_still_gives_a_legal_value() -> None:
 
 
 def test_a_rambling_reason_ends_at_a_sentence() -> None:
-    """A text that does not end is cut after its last whole sentence, says so, and the score still follows."""
+    """A text that does not end is cut after its last whole sentence, and the score still follows."""
     model = Scripted({'"reason":"': "On and on. ", '"rank":': "3"}, endless=True)
     answer = write((REASON, RANK), model)
     reason = json.loads(answer.text)["reason"]
     assert reason.endswith("On and on.")
     assert len(reason) <= TEXT_TOKENS
     assert json.loads(answer.text)["rank"] == 3
-    assert (answer.finish, answer.cut) == ("stop", ("reason",))
+    assert answer.finish == "stop"
 
 
 def test_a_cut_never_splits_an_escape() -> None:
@@ -128,7 +128,6 @@ def test_too_few_tokens_is_said(max_tokens: int) -> None:
     model = Scripted({'"reason":"': "word " * 40, '"rank":': "3"}, endless=True)
     answer = write((REASON, RANK), model, max_tokens=max_tokens)
     assert answer.finish == "length"
-    assert answer.cut == ()
     with pytest.raises(ValueError, match="char"):
         json.loads(answer.text)
 

@@ -217,7 +217,7 @@ class _Asked:
     def freely(self, schema: Mapping[str, Any] | None, limit: int) -> Answer:
         """An answer under a schema alone, without probabilities."""
         written = self._complete((), limit, schema=schema)
-        return Answer(written.text, "stop" if written.ended else "length", len(written.tokens), {}, ())
+        return Answer(written.text, "stop" if written.ended else "length", len(written.tokens), {})
 
     def _complete(self, answer: Sequence[int], limit: int, **asked: Any) -> Completion:
         return self._engine.complete((*self._prompt, *answer), limit, **asked)

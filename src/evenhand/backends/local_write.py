@@ -51,14 +51,12 @@ class Answer:
         finish: "stop" or "length".
         tokens: How many tokens it has.
         distributions: Field name -> probabilities over its legal values.
-        cut: Names of texts that were ended by us at the last whole sentence of 128 tokens.
     """
 
     text: str
     finish: str
     tokens: int
     distributions: dict[str, Distribution]
-    cut: tuple[str, ...]
 
 
 def room(fields: Sequence[OutputField]) -> int:
@@ -89,9 +87,7 @@ def write(fields: Sequence[OutputField], model: Writer, *, max_tokens: int | Non
     else:
         draft.put("}")
         draft.read()
-    return Answer(
-        draft.text, "length" if draft.full else "stop", len(draft.answer), draft.distributions, tuple(draft.cut)
-    )
+    return Answer(draft.text, "length" if draft.full else "stop", len(draft.answer), draft.distributions)
 
 
 @dataclass(slots=True)
@@ -105,7 +101,6 @@ class _Draft:
     answer: tuple[int, ...] = ()
     full: bool = False
     distributions: dict[str, Distribution] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
 
     def put(self, text: str) -> None:
         self.text += text
@@ -147,8 +142,6 @@ class _Draft:
         written, ended = self._go_on(TEXT_REST, TEXT_TOKENS)
         if not ended:
             self.full = self.max_tokens is not None and len(self.answer) + TEXT_TOKENS > self.max_tokens
-            if not self.full:
-                self.cut.append(asked.name)
         body = written[:-1] if ended else _last_sentence(written)
         self.text += body
         self.answer += self.model.tokens(body)
