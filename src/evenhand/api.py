@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from evenhand import facts
 from evenhand.agreeing import agreement_facts, judged, read_labels
 from evenhand.backend import BackendSettings
 from evenhand.checking import Check
+from evenhand.comparing import comparison_facts, of_column, of_runs
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import checked
@@ -143,6 +145,38 @@ def agreement(labels: Any, rubric: str | Path | Rubric, *, map: Mapping[str, str
     opened = open_rubric(rubric)
     said = read_labels(str(labels) if isinstance(labels, Path) else labels, opened, mapping=map)
     return agreement_facts(opened, said)
+
+
+def compare(
+    runs: str | Path | Sequence[str | Path],
+    *,
+    by: str | None = None,
+    margin: float = 0.0,
+    value: facts.ValueKind = "stated",
+) -> dict[str, Any]:
+    """Systems against each other: the rows of one run told apart by a column, or several runs over the same items.
+
+    Args:
+        runs: One run folder with ``by``, or two and more without.
+        by: The column that names the system.
+        margin: Points by which a system may be worse and still count as not worse.
+        value: As for `Run.summary`.
+
+    Returns:
+        See `evenhand.comparing.comparison_facts`.
+
+    Raises:
+        InputError: one run without ``by``, several with it, or runs that can't be compared.
+    """
+    opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
+    if (len(opened) == 1) != (by is not None):
+        raise InputError("give one run and the column of its systems (by), or two runs and more")
+    with contextlib.ExitStack() as stack:
+        stores = [stack.enter_context(Store.open(run.folder)) for run in opened]
+        if by is not None:
+            return comparison_facts(of_column(stores[0], opened[0].rubric, by, value), margin=margin)
+        named = {str(run.folder): (store, run.rubric) for run, store in zip(opened, stores, strict=True)}
+        return comparison_facts(of_runs(named, value), margin=margin)
 
 
 def check(

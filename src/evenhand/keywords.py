@@ -76,6 +76,7 @@ NUMBERS: Mapping[str, Number] = {
     "max_tokens": Number(1, 2**31 - 1),
     "max_bytes": Number(1, 2**31 - 1),
     "coverage": Number(0, 1, whole=False),
+    "margin": Number(0, 1_000_000, whole=False),
     "held_out": Number(0, 0.9, whole=False),
     "weight": Number(0, 1, whole=False),
 }
@@ -111,7 +112,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         UnknownNameError: there is no such option.
         InputError: a value of the wrong kind, or out of bounds.
     """
-    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "held_out", "weight"))]
+    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "margin", "held_out", "weight"))]
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:

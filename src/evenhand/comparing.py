@@ -1,0 +1,260 @@
+"""Systems against each other on the same questions: who is better, by how much, how sure. No layout.
+
+of_column / of_runs -> Scores -> comparison_facts -> figures
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evenhand import facts
+from evenhand._canon import digest
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.item import Item
+from evenhand.rubric.model import Rubric
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.means import ClusteredMean
+from evenhand.stats.paired import Comparison, holm, paired_comparison, unpaired_comparison
+from evenhand.store import Store
+from evenhand.tasks import composite_bounds, group_of, told_mean
+from evenhand.verdict import Verdict
+
+COMPOSITE = "composite"
+_LEAST_SHARED = 2
+
+
+@dataclass(slots=True)
+class Scores:
+    """Scores by measure, system and question; each a list, as a question may have several.
+
+    Attributes:
+        by: What tells systems apart.
+        of: Measure -> system -> question -> scores.
+        clusters: Question -> what it shares its subject with.
+        planned: System -> number of trials planned.
+        bounds: Measure -> ends of its scale.
+    """
+
+    by: str
+    bounds: Mapping[str, tuple[float, float]]
+    of: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+    planned: dict[str, int] = field(default_factory=dict)
+
+    def add(self, system: str, question: str, cluster: str, verdict: Verdict | None, how: _How) -> None:
+        """Take one planned trial; a verdict without a value of a measure counts in planned only."""
+        self.planned[system] = self.planned.get(system, 0) + 1
+        self.clusters.setdefault(question, cluster)
+        for measure in how.measures:
+            scores = self.of.setdefault(measure, {}).setdefault(system, {})
+            value = None if verdict is None else how.value(verdict, measure)
+            if value is not None:
+                scores.setdefault(question, []).append(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """Which numbers are compared."""
+
+    rubric: Rubric
+    kind: facts.ValueKind
+    measures: Mapping[str, tuple[float, float]]
+
+    @classmethod
+    def of(cls, rubric: Rubric, kind: facts.ValueKind) -> _How:
+        if rubric.mode != "score":
+            raise InputError(
+                "systems are compared by scores; pairs name the better one themselves", hint="see: evenhand rank"
+            )
+        measures = {COMPOSITE: composite_bounds(rubric)} if rubric.aggregate.composite else {}
+        scales = {c.name: c.scale for c in rubric.criteria if c.scale.numeric}
+        measures.update((name, (float(scale.bottom), float(scale.top))) for name, scale in scales.items())
+        return cls(rubric, kind, measures)
+
+    def value(self, verdict: Verdict, measure: str) -> float | None:
+        if measure == COMPOSITE:
+            return facts.composite(verdict, self.rubric, self.kind)
+        outcome = verdict.fields.get(measure)
+        picked = facts.pick(outcome, self.kind) if outcome is not None else None
+        return float(picked) if isinstance(picked, int | float) else None
+
+
+def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "stated") -> Scores:
+    """Scores of a run whose rows are answers of several systems, a column telling which.
+
+    A question is all that the rubric requires of an item but the answer; what a system found for itself, as
+    context, may differ.
+
+    Raises:
+        UnknownNameError: no row has the column.
+        InputError: a rubric of pairs, or a run without texts.
+    """
+    how = _How.of(rubric, value)
+    scores = Scores(by, how.measures)
+    columns: set[str] = set()
+    for row, verdicts in store.verdicts():
+        if row.item is None:
+            continue
+        if not row.item.fields:
+            raise InputError("the run keeps no texts (--no-store-texts), so questions can't be told apart")
+        source = {**row.item.extra, **row.item.fields}
+        columns |= source.keys()
+        if source.get(by) is None:
+            continue
+        for verdict in _planned(store, verdicts):
+            scores.add(str(source[by]), _question(row.item, rubric), group_of(row.item, rubric.aggregate), verdict, how)
+    if not scores.planned:
+        raise UnknownNameError("column", by, columns)
+    if not rubric.aggregate.robustness:
+        scores.clusters = {question: question for question in scores.clusters}
+    return scores
+
+
+def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "stated") -> Scores:
+    """Scores of several runs over the same items; a question is an item's id.
+
+    Args:
+        runs: Name -> the open run and its rubric.
+        value: As in a summary.
+
+    Raises:
+        InputError: rubrics with other scales, or a rubric of pairs.
+    """
+    hows = {name: _How.of(rubric, value) for name, (_, rubric) in runs.items()}
+    scores = Scores("run", next(iter(hows.values())).measures)
+    scales = {
+        name: [(c.name, c.scale.bottom, c.scale.top) for c in rubric.criteria] for name, (_, rubric) in runs.items()
+    }
+    if any(found != next(iter(scales.values())) for found in scales.values()):
+        raise InputError("the runs have other criteria or scales, so their scores are not comparable")
+    for name, (store, rubric) in runs.items():
+        for row, verdicts in store.verdicts():
+            if row.item is not None:
+                for verdict in _planned(store, verdicts):
+                    scores.add(name, row.item.id, group_of(row.item, rubric.aggregate), verdict, hows[name])
+    return scores
+
+
+def _planned(store: Store, verdicts: Mapping[Any, Verdict]) -> Iterator[Verdict | None]:
+    yield from verdicts.values()
+    yield from itertools.repeat(None, store.manifest["repeats"] - len(verdicts))
+
+
+def _question(item: Item, rubric: Rubric) -> str:
+    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.responses]
+    return digest([str(item.fields.get(name)) for name in asked])
+
+
+def comparison_facts(scores: Scores, *, margin: float = 0.0) -> dict[str, Any]:
+    """The figures, as plain data.
+
+    Args:
+        scores: What is compared; two systems or more.
+        margin: How much worse a system may be and still count as not worse, in points; at least 0.
+
+    Returns:
+        ``systems``: name -> planned, and measure -> mean, ci, n, items. ``comparisons``: for each two systems and
+        each measure a, b, measure, difference (b less a, an `Estimate` as plain data), paired, questions (shared),
+        p, p_adjusted (Holm, over the pairs of systems), test, effect, wins, ties, losses, needed, more (questions
+        beyond those there are), not_worse (the whole interval lies above minus the margin; None without interval),
+        verdict (an answer in words).
+
+    Raises:
+        InputError: fewer than two systems, or a negative margin.
+    """
+    if len(scores.planned) < 2:
+        raise InputError(f"one {scores.by} only ({next(iter(scores.planned), 'none')}): nothing to compare it with")
+    if not 0 <= margin < math.inf:
+        raise InputError(f"a margin is 0 or more points, not {margin}")
+    systems = {
+        name: {"planned": planned, **{m: told_mean(_mean(scores, m, name)) for m in scores.of}}
+        for name, planned in scores.planned.items()
+    }
+    told = []
+    for measure in scores.of:
+        found = [_compared(scores, measure, a, b) for a, b in itertools.combinations(scores.planned, 2)]
+        adjusted = holm([comparison.p for _, _, comparison, _ in found])
+        told += [_told(measure, *one, p, margin) for one, p in zip(found, adjusted, strict=True)]
+    return {"by": scores.by, "margin": margin, "systems": systems, "comparisons": told}
+
+
+def _mean(scores: Scores, measure: str, system: str) -> Estimate:
+    low, high = scores.bounds[measure]
+    mean = ClusteredMean(low=low, high=high)
+    for values in _clustered(scores, scores.of[measure].get(system, {})).values():
+        mean.add(values)
+    return mean.estimate()
+
+
+def _clustered(scores: Scores, of: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    clusters: dict[str, list[float]] = {}
+    for question, values in of.items():
+        clusters.setdefault(scores.clusters[question], []).append(math.fsum(values) / len(values))
+    return clusters
+
+
+def _compared(scores: Scores, measure: str, a: str, b: str) -> tuple[str, str, Comparison, int]:
+    first, second = (scores.of[measure].get(system, {}) for system in (a, b))
+    shared = [question for question in first if question in second]
+    if len(shared) >= _LEAST_SHARED:
+        x, y = (np.array([math.fsum(of[q]) / len(of[q]) for q in shared]) for of in (first, second))
+        return a, b, paired_comparison(x, y, _ids([scores.clusters[q] for q in shared])), len(shared)
+    sides = [_clustered(scores, of) for of in (first, second)]
+    flat = [np.array([v for values in side.values() for v in values]) for side in sides]
+    ids = [_ids([name for name, values in side.items() for _ in values]) for side in sides]
+    return a, b, unpaired_comparison(flat[0], flat[1], ids[0], ids[1]), len(shared)
+
+
+def _ids(names: Sequence[str]) -> Any:
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.intp)
+
+
+def _told(
+    measure: str, a: str, b: str, found: Comparison, shared: int, adjusted: float | None, margin: float
+) -> dict[str, Any]:
+    difference = found.difference
+    more = None if found.needed is None else max(0, found.needed - difference.clusters)
+    return {
+        "measure": measure,
+        "a": a,
+        "b": b,
+        "difference": difference.as_dict(),
+        "paired": found.paired,
+        "questions": shared,
+        "p": found.p,
+        "p_adjusted": adjusted,
+        "test": found.test,
+        "effect": found.effect,
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "needed": found.needed,
+        "more": more,
+        "not_worse": None if difference.low is None else difference.low > -margin,
+        "verdict": _verdict(a, b, difference, adjusted, more),
+    }
+
+
+def _verdict(a: str, b: str, difference: Estimate, p: float | None, more: int | None) -> str:
+    """Is B better than A, by how much, how sure, and what would settle it."""
+    value = difference.value
+    if value is None:
+        return f"{b} and {a} can't be compared: {difference.reason}"
+    if value == 0:
+        return f"{b} and {a} have the same mean"
+    better, worse = (b, a) if value > 0 else (a, b)
+    if p is None or difference.ci is None:
+        return f"{better} is {abs(value):.2f} above {worse}, but how sure that is can't be told: {difference.reason}"
+    low, high = difference.ci if value > 0 else (-difference.ci[1], -difference.ci[0])
+    sure = f"{abs(value):.2f} ({low:.2f} to {high:.2f}), p {p:.4f}"
+    if p < 0.05 and (difference.ci[0] > 0 or difference.ci[1] < 0):
+        return f"{better} is better than {worse} by {sure}"
+    settle = "" if not more else f"; about {more:,} more questions would settle a difference of this size"
+    return f"{better} is not shown to be better than {worse}: {sure}{settle}"

@@ -1,0 +1,151 @@
+"""Systems against each other on the same questions."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+import evenhand
+from evenhand.cli.main import cli
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.rubric.load import load_rubric
+from rubric_texts import TEN_LINES, rubric
+from runs import run_it, write_script
+
+SHORT = rubric(TEN_LINES)
+
+
+def answers(*systems: str, n: int = 12) -> list[dict[str, Any]]:
+    """Long form: one row per question and system; the wanted score is in the answer."""
+    draw = random.Random(8)
+    scores = {
+        system: [min(5, max(1, draw.randint(1, 4) + place)) for _ in range(n)] for place, system in enumerate(systems)
+    }
+    return [
+        {"question": f"q{k}", "answer": f"score {scores[s][k]}.", "system": s, "want": scores[s][k]}
+        for k in range(n)
+        for s in systems
+    ]
+
+
+def judged(items: list[dict[str, Any]], folder: Path) -> Path:
+    """A run whose judge gives the score that stands in the answer, and nothing readable for "score 0"."""
+    script = [(f"score {k}.", {"reason": "r", "truth": k} if k else "no verdict") for k in range(6)]
+    folder.mkdir(exist_ok=True)
+    run_it(items, SHORT, write_script(folder / "s.jsonl", *script, (None, {"reason": "r", "truth": 1})), folder / "run")
+    return folder / "run"
+
+
+def test_systems_of_one_run_are_paired_by_question(tmp_path: Path) -> None:
+    """Difference, interval and counts are those of the paired scores, worked out from the rows with scipy."""
+    items = answers("a", "b", n=40)
+    told = evenhand.compare(judged(items, tmp_path), by="system")
+    want = {s: [row["want"] for row in items if row["system"] == s] for s in "ab"}
+    (found,) = told["comparisons"]
+    theirs = stats.ttest_rel(want["b"], want["a"]).confidence_interval(0.95)
+    assert found["difference"]["ci"] == pytest.approx([theirs.low, theirs.high])
+    assert (found["a"], found["b"], found["measure"], found["paired"], found["questions"]) == (
+        "a",
+        "b",
+        "truth",
+        True,
+        40,
+    )
+    assert found["wins"] == sum(b > a for a, b in zip(want["a"], want["b"], strict=True))
+    assert found["verdict"].startswith("b is better than a by ")
+    assert told["systems"]["a"]["planned"] == 40
+    assert told["systems"]["a"]["truth"]["mean"] == pytest.approx(sum(want["a"]) / 40)
+
+
+def test_a_question_without_a_score_of_both_is_left_out(tmp_path: Path) -> None:
+    """An unread verdict takes its question out of the pairs, never in as a number; planned keeps count."""
+    items = answers("a", "b")
+    items[0]["answer"] = "score 0."
+    told = evenhand.compare(judged(items, tmp_path), by="system")
+    assert told["comparisons"][0]["questions"] == 11
+    assert (told["systems"]["a"]["planned"], told["systems"]["a"]["truth"]["n"]) == (12, 11)
+
+
+def test_more_systems_have_their_p_values_adjusted(tmp_path: Path) -> None:
+    """Three systems are three comparisons: Holm's p is never below the plain one, and the answer goes by it."""
+    told = evenhand.compare(judged(answers("a", "b", "c", n=20), tmp_path), by="system")
+    found = told["comparisons"]
+    assert [(c["a"], c["b"]) for c in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert all(c["p_adjusted"] >= c["p"] for c in found)
+    assert min(c["p_adjusted"] for c in found) == pytest.approx(3 * min(c["p"] for c in found))
+
+
+def test_systems_without_shared_questions_are_not_paired(tmp_path: Path) -> None:
+    """They are compared all the same, with Welch's test, and told to be unpaired."""
+    items = [row for k, row in enumerate(answers("a", "b", n=20)) if (k // 2) % 2 == k % 2]
+    told = evenhand.compare(judged(items, tmp_path), by="system")["comparisons"][0]
+    assert (told["paired"], told["questions"], told["wins"]) == (False, 0, None)
+    assert told["test"] == "Welch's t test"
+
+
+def test_runs_are_paired_by_id(tmp_path: Path) -> None:
+    """Two runs over the same items, say of two versions of a system, are compared item by item."""
+    first = [{**row, "id": row["question"]} for row in answers("a")]
+    second = [{**row, "answer": "score 5."} for row in first]
+    runs = [judged(first, tmp_path / "one"), judged(second, tmp_path / "two")]
+    told = evenhand.compare(runs, margin=0.5)
+    (found,) = told["comparisons"]
+    assert (found["paired"], found["questions"], found["losses"]) == (True, 12, 0)
+    assert found["not_worse"] is True
+    assert list(told["systems"]) == [str(run) for run in runs]
+
+
+def test_an_unsure_difference_says_what_would_settle_it(tmp_path: Path) -> None:
+    """Where the interval holds 0 the answer names the number of further questions for a power of 80 %."""
+    items = answers("a", "b")
+    for k, row in enumerate(items):
+        row["answer"] = f"score {3 + (k % 3 == 0) if row['system'] == 'b' else 3 + (k % 4 == 0)}."
+    found = evenhand.compare(judged(items, tmp_path), by="system")["comparisons"][0]
+    assert "is not shown to be better" in found["verdict"]
+    assert f"about {found['more']:,} more questions" in found["verdict"]
+    assert found["more"] == found["needed"] - 12
+
+
+def test_equal_systems_have_the_same_mean(tmp_path: Path) -> None:
+    """No difference at all is said in so many words; no p below 1, no number of questions."""
+    items = [{"question": f"q{k}", "answer": "score 3.", "system": s} for k in range(5) for s in "ab"]
+    found = evenhand.compare(judged(items, tmp_path), by="system")["comparisons"][0]
+    assert (found["verdict"], found["p"], found["more"]) == ("b and a have the same mean", 1.0, None)
+
+
+def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    """One system, an unknown column, pairs, runs of other scales, a column and several runs: each with its reason."""
+    run = judged(answers("a"), tmp_path / "x")
+    with pytest.raises(InputError, match="nothing to compare it with"):
+        evenhand.compare(run, by="system")
+    with pytest.raises(UnknownNameError, match="system"):
+        evenhand.compare(run, by="sytem")
+    with pytest.raises(InputError, match="one run and the column"):
+        evenhand.compare(run)
+    with pytest.raises(InputError, match="one run and the column"):
+        evenhand.compare([run, run], by="system")
+    run_it([{"question": "q", "answer": "a"}], load_rubric("doc-qa"), "fake", tmp_path / "other")
+    with pytest.raises(InputError, match="other criteria or scales"):
+        evenhand.compare([run, tmp_path / "other"])
+    pair = {"prompt": "p", "response_a": "x", "response_b": "y", "system": "s"}
+    run_it([pair], load_rubric("hhh"), "fake", tmp_path / "pairs")
+    with pytest.raises(InputError, match="evenhand rank"):
+        evenhand.compare(tmp_path / "pairs", by="system")
+
+
+def test_the_command_prints_answers_and_json(tmp_path: Path) -> None:
+    """Means first, then an answer in words for each two systems with what it rests on; the same as JSON."""
+    run = judged(answers("a", "b"), tmp_path)
+    printed = CliRunner().invoke(cli, ["compare", str(run), "--by", "system"], catch_exceptions=False).output
+    text = " ".join(printed.split())
+    assert "b is better than a by" in text
+    assert "12 questions answered by both:" in text
+    assert "fewer than 50 items: the interval is rough" in text
+    told = json.loads(CliRunner().invoke(cli, ["compare", str(run), "--by", "system", "--json"]).output)
+    assert told["comparisons"][0]["questions"] == 12
