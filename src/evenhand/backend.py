@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evenhand._canon import digest
+from evenhand.item_values import Image
 from evenhand.rubric.model import Form, OutputField
 from evenhand.verdict import Reply
 
@@ -16,7 +17,9 @@ class Request:
     """Everything that can change a reply.
 
     Attributes:
-        messages: Chat messages, each {"role": ..., "content": text or list of parts}.
+        messages: Chat messages, each {"role": ..., "content": text or list of parts}. A part is a text {"type": "text",
+            "text": ...}, an address {"type": "image_url", "image_url": {"url": ...}}, or an image of `images`
+            {"type": "image", "name", "media_type", "bytes", "sha256"}.
         form: Output form to ask for.
         schema: JSON schema of the reply (forms schema and tool).
         function: Function name (form tool).
@@ -26,6 +29,8 @@ class Request:
         repeat: Which repeat this is; repeats are different requests.
         static_messages: How many leading messages are the same for every item of the run (a shared prefix).
         item_id, order, attempt: Which trial this is; outside the digest; for recordings and logs.
+        images: sha256 -> image of the messages' image parts, to be read with `evenhand.images.data_url` when it is
+            sent; outside the digest, where the parts tell the content (and their names don't count).
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -40,13 +45,14 @@ class Request:
     item_id: str = ""
     order: str = ""
     attempt: int = 0
+    images: Mapping[str, Image] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """Identity by content: the same digest means the same question."""
         return digest(
             {
-                "messages": list(self.messages),
+                "messages": [_nameless(message) for message in self.messages],
                 "form": self.form,
                 "schema": self.schema,
                 "function": self.function,
@@ -55,6 +61,17 @@ class Request:
                 "repeat": self.repeat,
             }
         )
+
+
+def _nameless(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message whose images are told by their content only."""
+    if not isinstance(message["content"], list):
+        return message
+    parts = [
+        {key: value for key, value in part.items() if key != "name"} if part["type"] == "image" else part
+        for part in message["content"]
+    ]
+    return {**message, "content": parts}
 
 
 class Backend(Protocol):
@@ -77,6 +94,8 @@ class Backend(Protocol):
     deterministic: bool
     #: Most requests it can usefully have in flight; None for no limit of its own.
     max_concurrency: int | None
+    #: Whether it sends the images of a request; one that does not is never sent any.
+    takes_images: bool
 
     async def send(self, request: Request) -> Reply:
         """Send one request and wait for its reply."""

@@ -34,18 +34,18 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
             values gets the same figures under "by".
 
     Returns:
-        planned, scored, coverage, failures, violations, criteria, composite, judge, cost_usd and more, as
-        the command-line page describes. planned and scored count items times repeats (both orders of a pair
-        together, scored only when both are); coverage is scored rows over input rows, None without rows. The
-        ``n`` of a field and of the composite counts verdicts that have a value: both orders of a pair count
-        one each, while ``items`` counts the independent units behind them (the prompts, for pairs that were made of
-        prompts with several responses). errors has one text for each class
-        of failed requests. violation_rate counts the trials whose reply could be read, and those of them that
-        break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
-        preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
-        that don't, and agreement, the share of the former among the two. ask has the entry phrase that was given,
-        and the criterion that stands first for it. aggregate has the figures by task that the rubric asks for
-        (`evenhand.tasks.Tasks.facts`), None where it asks for none.
+        planned, scored, coverage, failures and more, as the command-line page describes. planned and scored count items
+        times repeats (both orders of a pair together, scored only when both are); coverage is scored rows over input
+        rows, None without rows. The ``n`` of a field and of the composite counts verdicts that have a value: both
+        orders of a pair count one each, while ``items`` counts the independent units behind them (the prompts, for
+        pairs that were made of prompts with several responses). errors has one text for each class of failed requests.
+        violation_rate counts the trials whose reply could be read, and those of them that break a rule of severity
+        "violation": by first replies, and by what counts after the re-ask. Pairs have preference, the sides of pairs
+        that name the same one in both orders; with both orders also flips, the pairs that don't, and agreement, the
+        share of the former among the two. warnings count verdicts by rule, and items whose images the judge was not
+        shown ("images not shown"). ask has the entry phrase that was given, and the criterion that stands first for it.
+        aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), None where it asks
+        for none.
 
     Raises:
         UnknownNameError: ``by`` is neither a column of any row nor an item field.
@@ -70,6 +70,8 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         hint = None if columns - {"id"} else "this run keeps no columns of its items (--no-store-texts)"
         raise UnknownNameError("column", by, columns, hint=hint)
     facts = whole.facts()
+    if hidden := manifest.get("images_not_shown"):
+        facts["warnings"]["images not shown"] = hidden
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
     facts["ask"] = _asked(rubric, manifest)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from evenhand.errors import ItemError, Problem
+from evenhand.images import folder_of, with_images
 from evenhand.item import MAX_ROW_BYTES, CheckedRow, check_row, content_id, require_mapping
 from evenhand.item_values import READERS, Mistake, read_json
 from evenhand.rows import RawRow
@@ -66,6 +68,7 @@ def read_groups(
     mapping: Mapping[str, str] | None = None,
     format: str | None = None,
     max_bytes: int = MAX_ROW_BYTES,
+    open_images: bool = False,
 ) -> Iterator[Group | BadRow]:
     """Read prompts with their responses; see `evenhand.pairing.read_pairs` for how they stand in rows.
 
@@ -76,7 +79,7 @@ def read_groups(
         UnknownNameError: ``mapping`` names a field that the rubric doesn't read.
         ItemError: no rows at all.
     """
-    reader = _Reader(spec, mapping or {}, max_bytes)
+    reader = _Reader(spec, mapping or {}, max_bytes, folder_of(source) if open_images else None)
     opened = open_source(source, format=format, max_bytes=max_bytes)
     several: dict[str, list[_Part]] = {}
     row = -1
@@ -153,12 +156,13 @@ class _Reader:
         spec: What the rubric reads.
         mapping: Field -> column; also for responses (several columns joined by "+"), response, system and id.
         max_bytes: Most bytes one row may have.
+        images: Where relative paths of images start; None leaves images unopened.
 
     Raises:
         UnknownNameError: ``mapping`` names a field that the rubric doesn't read.
     """
 
-    def __init__(self, spec: ItemSpec, mapping: Mapping[str, str], max_bytes: int) -> None:
+    def __init__(self, spec: ItemSpec, mapping: Mapping[str, str], max_bytes: int, images: Path | None) -> None:
         self._named = {name: mapping[name] for name in (_RESPONSES, "response", "system") if name in mapping}
         self._mapping = {name: column for name, column in mapping.items() if name not in self._named}
         fields = tuple(field for field in spec.fields if field.name not in spec.responses)
@@ -168,6 +172,7 @@ class _Reader:
         stems = {name[:-1] for name in (*spec.responses, *spec.aliases) if name not in self._taken}
         self._lettered = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(stems)))})([A-Za-z]|[0-9]+)")
         self._max_bytes = max_bytes
+        self._images = images
         require_mapping(self._mapping, self._spec)
 
     def read(self, raw: RawRow) -> tuple[CheckedRow, Mapping[str, str | None] | tuple[str | None, str | None]]:
@@ -180,6 +185,8 @@ class _Reader:
             raise ItemError([raw.problem])
         mapping = {"id": _PROMPT_ID, **self._mapping} if _PROMPT_ID in raw.values else self._mapping
         checked = check_row(raw.values, self._spec, mapping=mapping, max_bytes=self._max_bytes)
+        if self._images is not None:
+            checked = with_images(checked, self._spec, self._images)
         if checked.problems:
             raise ItemError(checked.problems)
         try:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evenhand._canon import digest
 from evenhand.errors import Problem, UnknownNameError, close_names
-from evenhand.item_values import READERS, Mistake, Turn, read_id, unfold
+from evenhand.item_values import READERS, Image, Mistake, Turn, read_id, unfold
 from evenhand.rubric.model import ItemField, ItemSpec
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Turn",
     "check_row",
     "content_id",
+    "fields_digest",
     "item_from_plain",
     "item_to_plain",
     "missing_columns",
@@ -44,7 +45,8 @@ class Item:
     Attributes:
         id: Stable id: the row's own, else content digest and occurrence number.
         row: 0-based position in the input.
-        fields: The rubric's item fields -> value (text, bool, number, tuple of Turn, tuple of images, or None).
+        fields: The rubric's item fields -> value (text, bool, number, tuple of Turn, or None; images are a tuple of
+            references as given, and of `Image` where the judge is shown them).
         extra: All other columns of the row, untouched, for slices and export.
         place: Where it came from, as in "data.jsonl:17"; for messages only.
         columns: Names of what the row's columns became (fields, "id", extra columns), in the row's order.
@@ -210,6 +212,11 @@ def content_id(fields: Mapping[str, Any]) -> str:
     return digest({name: _plain(value) for name, value in fields.items() if value not in (None, "", ())})
 
 
+def fields_digest(fields: Mapping[str, Any]) -> str:
+    """32 hex digits that tell whether a stored row's fields changed; an image counts by its bytes, not its name."""
+    return digest({name: _field_to_plain(_by_identity(value)) for name, value in fields.items()})
+
+
 def item_to_plain(item: Item) -> dict[str, Any]:
     """Plain JSON data of all that the item's row held."""
     fields = {name: _field_to_plain(v) for name, v in item.fields.items()}
@@ -223,8 +230,20 @@ def item_to_plain(item: Item) -> dict[str, Any]:
 
 def _field_to_plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
+        return [_entry_to_plain(v) for v in value]
     return value
+
+
+def _entry_to_plain(value: Any) -> Any:
+    if isinstance(value, Turn):
+        return {"user": value.user, "assistant": value.assistant}
+    return asdict(value) if isinstance(value, Image) else value
+
+
+def _by_identity(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    return tuple(v.identity if isinstance(v, Image) else v for v in value)
 
 
 def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
@@ -236,8 +255,19 @@ def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
 
 def _field_from_plain(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(Turn(**v) if isinstance(v, dict) else v for v in value)
+        return tuple(_entry_from_plain(v) if isinstance(v, dict) else v for v in value)
     return value
+
+
+def _entry_from_plain(value: dict[str, Any]) -> Turn | Image:
+    return Image(**value) if "reference" in value else Turn(**value)
+
+
+def told_plain(value: Any) -> str:
+    """A stored field's value, to be told where it changed."""
+    if not isinstance(value, list):
+        return str(value)
+    return str([Image(**v) if isinstance(v, dict) and "reference" in v else v for v in value])
 
 
 def too_big(size: int, limit: int) -> str:
@@ -291,7 +321,7 @@ def _shown(name: str) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [[v.user, v.assistant] if isinstance(v, Turn) else v for v in value]
+        return [[v.user, v.assistant] if isinstance(v, Turn) else v for v in _by_identity(value)]
     return value
 
 

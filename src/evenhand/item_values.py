@@ -27,6 +27,41 @@ class Turn:
     assistant: str
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that a judge is shown, by reference: its bytes are not held.
+
+    Attributes:
+        reference: As given: a path, an http(s) address, or base64 with or without ``data:`` before it.
+        sha256: Of its bytes; "" for an address, whose bytes only the judge's server fetches.
+        media_type: As in "image/png", by its bytes; "" for an address.
+        bytes: Their number; 0 for an address.
+        width, height: In pixels; 0 for an address.
+        inline: Whether the reference is the image itself, in base64.
+    """
+
+    reference: str
+    sha256: str = ""
+    media_type: str = ""
+    bytes: int = 0
+    width: int = 0
+    height: int = 0
+    inline: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its path or address; what to call it where it has none."""
+        return f"inline {self.media_type.removeprefix('image/')}" if self.inline else self.reference
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What makes it the same image: its bytes, or else its address."""
+        return {"sha256": self.sha256} if self.sha256 else {"url": self.reference}
+
+    def __repr__(self) -> str:
+        return f"{self.sha256[:8]} {self.name}".lstrip()
+
+
 class Mistake(ValueError):
     """A value that is not of its field's type; the message follows the field's name."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings, Request
 from evenhand.errors import AccessError, BackendError, InputError
 from evenhand.forms import FormChoice
+from evenhand.images import located
+from evenhand.item import Item
 from evenhand.prompt import mark_for, re_ask, render
 from evenhand.registry import load
 from evenhand.rubric.model import Form, Rubric
@@ -57,6 +61,22 @@ def parse_judge(spec: str, settings: Mapping[str, Any] | None = None) -> Judge:
     return Judge(backend, model) if settings is None else Judge(backend, model, settings)
 
 
+def hidden_images(rubric: Rubric, judge: Judge, backend: Backend, items: Iterable[Item]) -> int:
+    """How many items have images that the judge is not shown, since the rubric hides them.
+
+    Raises:
+        InputError: the rubric shows them, and the judge reads text only.
+    """
+    names = [field.name for field in rubric.item.fields if field.type == "images"]
+    count = sum(any(item.fields.get(name) for name in names) for item in items) if names else 0
+    if count and rubric.images_shown and not backend.takes_images:
+        raise InputError(
+            f"judge {judge.spec} reads text only, but {rubric.name} shows the images of {counted(count, 'item')}",
+            hint="choose a judge that sees images, as openai:MODEL; or say `images: {shown: false}` in the rubric",
+        )
+    return 0 if rubric.images_shown else count
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One request and its reply, as kept in the store."""
@@ -87,6 +107,7 @@ class Asker:
         short: Ask in the short form: labels and numbers, no reasons.
         may_re_ask: Whether a trial's one re-ask may be used.
         form: Output form a stored run already uses.
+        folder: Where relative paths of images start.
     """
 
     def __init__(
@@ -99,6 +120,7 @@ class Asker:
         short: bool = False,
         may_re_ask: bool = True,
         form: Form | None = None,
+        folder: Path = Path(),
     ) -> None:
         self.rubric = rubric
         self.backend = backend
@@ -108,6 +130,7 @@ class Asker:
         self._key = key
         self._short = short
         self._may_re_ask = may_re_ask
+        self._folder = folder
 
     def question(self, trial: Trial) -> Question:
         """What the trial asks."""
@@ -115,9 +138,10 @@ class Asker:
 
     def request(self, trial: Trial, asked: Question, form: Form) -> Request:
         """The first request of a trial in one output form."""
-        return first_request(
+        made = first_request(
             self.rubric, trial, asked, form, key=self._key, settings=self._settings, identity=self.backend.identity
         )
+        return replace(made, images=located(trial.item.fields, self._folder)) if self.rubric.images_shown else made
 
     async def ask(self, trial: Trial) -> Answer:
         """Ask one trial.

@@ -61,6 +61,7 @@ def read_pairs(
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
+    open_images: bool = False,
 ) -> Iterator[Item | BadRow]:
     """Read prompts with two or more responses each, as pairs.
 
@@ -78,7 +79,7 @@ def read_pairs(
     two systems is A, evenly. `COLUMNS` are among its extra columns, which a judge never sees.
 
     Args:
-        source, mapping, format, max_bytes: As for `evenhand.sources.read_items`.
+        source, mapping, format, max_bytes, open_images: As for `evenhand.sources.read_items`.
         spec: What the rubric reads; it has two responses.
         pairs: "all", or "budget:N": N pairs in all, chosen by `within_budget`. With a budget the input is held in
             memory, and so is one with a row for each response.
@@ -93,7 +94,7 @@ def read_pairs(
     if len(spec.responses) != 2:
         raise InputError("pairs go with a rubric in mode compare", hint="choose one with --rubric, as in hhh")
     require_counts(limit=limit, sample=sample)
-    found = read_groups(source, spec, mapping=mapping, format=format, max_bytes=max_bytes)
+    found = read_groups(source, spec, mapping=mapping, format=format, max_bytes=max_bytes, open_images=open_images)
     groups: Iterator[Group | BadRow] = itertools.islice(found, limit)
     return _items(groups if sample is None else sampled(groups, sample, seed), spec, budget, seed)
 

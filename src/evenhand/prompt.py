@@ -15,6 +15,7 @@ from typing import Any
 
 import evenhand.wording as wording
 from evenhand._canon import keyed_mark
+from evenhand.item_values import Image
 from evenhand.rubric.model import Form, ItemField, OutputField, Rubric
 from evenhand.wording import Words
 
@@ -33,7 +34,8 @@ class Prompt:
     """The messages of one question.
 
     Attributes:
-        messages: Chat messages, each {"role": ..., "content": text}.
+        messages: Chat messages, each {"role": ..., "content": text}; with images the last of the user's has a list of
+            parts: its text, then each image, see `evenhand.backend.Request`.
         static_messages: How many leading messages hold nothing of the item: the same for all items that are asked
             for the same fields.
     """
@@ -83,7 +85,30 @@ def render(
     for role, blocks in plan.messages:
         parts = (b.text if b.static else _item_block(rubric, b.text, item, mark, words) for b in blocks)
         messages.append({"role": role, "content": "\n\n".join(part for part in parts if part)})
-    return Prompt(tuple(messages), plan.static_messages)
+    images = _image_parts(rubric, item, words) if rubric.images_shown else []
+    if not images:
+        return Prompt(tuple(messages), plan.static_messages)
+    last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=len(messages) - 1)
+    messages[last]["content"] = [{"type": "text", "text": messages[last]["content"]}, *images]
+    return Prompt(tuple(messages), min(plan.static_messages, last))
+
+
+def _image_parts(rubric: Rubric, item: Mapping[str, Any], words: Words) -> list[dict[str, Any]]:
+    """The images of each field under its heading."""
+    parts: list[dict[str, Any]] = []
+    for field in rubric.item.fields:
+        images = [v for v in item.get(field.name) or () if isinstance(v, Image)] if field.type == "images" else []
+        if images:
+            heading = field.label or field.name.replace("_", " ").capitalize()
+            parts += [{"type": "text", "text": _with_colon(heading, words)}, *map(_image_part, images)]
+    return parts
+
+
+def _image_part(image: Image) -> dict[str, Any]:
+    if not image.sha256:
+        return {"type": "image_url", "image_url": {"url": image.reference}}
+    told = {"name": image.name, "media_type": image.media_type, "bytes": image.bytes, "sha256": image.sha256}
+    return {"type": "image", **told}
 
 
 def re_ask(messages: Chat, reply_text: str, complaints: Sequence[str], language: str) -> Chat:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings
 from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
 from evenhand.fitting import column_hint
+from evenhand.images import folder_of
 from evenhand.item import Item
-from evenhand.judging import Answer, Asker, Judge
+from evenhand.judging import Answer, Asker, Judge, hidden_images
 from evenhand.keywords import number
 from evenhand.manifest import new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
@@ -134,6 +136,9 @@ class Progress:
     def start(self, total: int, stored: int) -> None:
         """Asking begins: so many trials in all, so many of them stored already."""
 
+    def warn(self, text: str) -> None:
+        """Something to know before anything is asked."""
+
     def done(self, answer: Answer) -> None:
         """One more verdict is stored."""
 
@@ -181,6 +186,9 @@ async def run(
     try:
         with open_run(spec, backend) as store:
             take_in(spec, store)
+            if hidden := hidden_images(spec.rubric, spec.judge, backend, store.items(read_now=True)):
+                store.update_manifest(images_not_shown=hidden)
+                progress.warn(f"{spec.rubric.name} does not show the judge the images of {counted(hidden, 'item')}")
             asker = make_asker(spec, store, backend)
             total, stored = count(spec, store)
             progress.start(total, stored)
@@ -246,6 +254,7 @@ def take_in(spec: RunSpec, store: Store) -> None:
         "limit": spec.limit,
         "sample": spec.sample,
         "seed": spec.seed,
+        "open_images": spec.rubric.images_shown,
     }
     if spec.pairs is None:
         rows = read_items(spec.source, spec.rubric.item, responses=spec.responses, **how)
@@ -294,7 +303,14 @@ def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
     manifest = store.manifest
     key = bytes.fromhex(manifest["key"])
     return Asker(
-        spec.rubric, spec.judge, backend, key=key, short=spec.short, may_re_ask=spec.re_ask, form=manifest["form"]
+        spec.rubric,
+        spec.judge,
+        backend,
+        key=key,
+        short=spec.short,
+        may_re_ask=spec.re_ask,
+        form=manifest["form"],
+        folder=folder_of(spec.source),
     )
 
 

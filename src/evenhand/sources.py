@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.fitting import column_hint
+from evenhand.images import folder_of, with_images
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
 from evenhand.joining import joined
 from evenhand.keywords import number
@@ -113,6 +114,7 @@ def read_items(
     sample: int | None = None,
     seed: int = 0,
     responses: Any = None,
+    open_images: bool = False,
 ) -> Iterator[Item | BadRow]:
     """Read and check rows, one by one; memory does not grow with their number.
 
@@ -131,6 +133,8 @@ def read_items(
         seed: Seed of the sample; the same rows and seed give the same sample.
         responses: Where the responses stand, joined to the rows by id; as for `open_source`. None where the rows
             hold them. A response to no row is a bad row at the end.
+        open_images: Open and check images (`evenhand.images.with_images`), for a judge that is shown them; else they
+            stay references. Relative paths start in the source's folder.
 
     Yields:
         An `Item` for each good row, a `BadRow` for each bad one; both keep their position in the input.
@@ -147,7 +151,7 @@ def read_items(
     opened = open_source(source, format=format, max_bytes=max_bytes)
     if responses is not None:
         opened = _with_responses(opened, open_source(responses, max_bytes=max_bytes), spec, mapping)
-    items = _read(opened, spec, mapping, max_bytes, limit)
+    items = _read(opened, spec, mapping, max_bytes, limit, folder_of(source) if open_images else None)
     return items if sample is None else sampled(items, sample, seed)
 
 
@@ -196,7 +200,12 @@ def open_source(source: Any, *, format: str | None = None, max_bytes: int = MAX_
 
 
 def _read(
-    source: RowSource, spec: ItemSpec, mapping: Mapping[str, str], max_bytes: int, limit: int | None
+    source: RowSource,
+    spec: ItemSpec,
+    mapping: Mapping[str, str],
+    max_bytes: int,
+    limit: int | None,
+    images: Path | None,
 ) -> Iterator[Item | BadRow]:
     needed = [*(f.name for f in spec.fields if f.required), *mapping]
     unseen = set(mapping)
@@ -210,7 +219,7 @@ def _read(
                     _refuse(lacking, source.name, column_hint(raw.values, spec) if lacking else None)
                 columns = list(raw.values)
                 unseen = {name for name in unseen if mapping[name] not in raw.values}
-            yield _checked(row, raw, source.name, spec, mapping, max_bytes, ids)
+            yield _checked(row, raw, source.name, spec, mapping, max_bytes, ids, images)
     if row < 0:
         _refuse([Problem(None, "", "no rows")], source.name)
     if columns is not None:
@@ -244,12 +253,15 @@ def _checked(
     mapping: Mapping[str, str],
     max_bytes: int,
     ids: IdBook,
+    images: Path | None,
 ) -> Item | BadRow:
     place, unit = (row + 1, "row") if raw.line is None else (raw.line, "line")
     problems = [raw.problem] if raw.problem is not None else []
     checked = None
     if not problems:
         checked = check_row(raw.values, spec, mapping=mapping, max_bytes=max_bytes)
+        if images is not None:
+            checked = with_images(checked, spec, images)
         problems = list(checked.problems)
     if checked is not None and not problems:
         item_id = checked.id or ids.number(content_id(checked.fields), place)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
-from evenhand.item import Item, item_from_plain, item_to_plain
+from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, told_plain
 from evenhand.judging import Answer, Exchange
 from evenhand.run_folder import FILE, connect, damaged, exists, lock, make, recover, unusable
 from evenhand.trial import TrialKey
@@ -190,7 +190,7 @@ class Store:
     def _add_row(self, row: StoredRow, texts: bool, displaced: dict[str, str]) -> str | None:
         """Take in one row; ``displaced`` tells of stored items whose place it took, until they turn up themselves."""
         content = item_to_plain(row.item) if row.item else {"extra": dict(row.raw)}
-        new = digest(content["fields"]) if row.item else ""
+        new = fields_digest(row.item.fields) if row.item else ""
         key = row.item.id if row.item else None
         old = self._db.execute("SELECT seq, digest, content FROM item WHERE id = ?", (key,)).fetchone()
         if old is not None and old[1] != new:
@@ -229,7 +229,8 @@ class Store:
             before = json.loads(old).get("fields", {})
         after = new.get("fields", {})
         names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-        return "".join(f"\n    {n}: {str(before.get(n))[:60]!r} -> {str(after.get(n))[:60]!r}" for n in names)
+        told = [(n, *(told_plain(fields.get(n))[:60] for fields in (before, after))) for n in names]
+        return "".join(f"\n    {n}: {was!r} -> {now!r}" for n, was, now in told)
 
     def rows(self, *, read_now: bool = False) -> Iterator[StoredRow]:
         """All stored input rows, in input order, read in pieces so that writing may go on meanwhile.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from evenhand.facts import ValueKind, composite, likeliest, pick
-from evenhand.item import Turn
+from evenhand.item_values import Image, Turn
 from evenhand.rubric.model import Rubric
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
@@ -134,7 +134,13 @@ def _tell(verdict: Verdict, rubric: Rubric, manifest: Mapping[str, Any], value: 
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON data: turns as objects."""
+    """Plain JSON data: turns as objects, images as they were given."""
     if isinstance(value, list | tuple):
-        return [{"user": v.user, "assistant": v.assistant} if isinstance(v, Turn) else v for v in value]
+        return [_plain_entry(v) for v in value]
     return value
+
+
+def _plain_entry(value: Any) -> Any:
+    if isinstance(value, Turn):
+        return {"user": value.user, "assistant": value.assistant}
+    return value.reference if isinstance(value, Image) else value

@@ -99,7 +99,7 @@ def of_labels(source: Any, rubric: Rubric, *, mapping: Mapping[str, str] | None 
     """
     fields = asked_fields(rubric)
     reader = RatingReader(rubric, [f.name for f in fields], partial=True)
-    for item in read_items(source, rubric.item, mapping=mapping):
+    for item in read_items(source, rubric.item, mapping=mapping, open_images=rubric.images_shown):
         if isinstance(item, BadRow):
             raise ItemError(list(item.problems), file=source if isinstance(source, str) else None)
         said = reader.read(item.extra)

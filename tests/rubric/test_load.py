@@ -245,7 +245,7 @@ def test_the_preferred_side() -> None:
 
 def test_types_and_history() -> None:
     """Notes keep examples and scores, names lead to groups, and the layout of turns is kept."""
-    text = changed(TEN_LINES, "answer: text}", "answer: text, kind: text}\n  optional: {past: turns}")
+    text = changed(TEN_LINES, "answer: text}", "answer: text, kind: text}\n  optional: {past: turns, picture: images}")
     text += """\
 types:
   field: kind

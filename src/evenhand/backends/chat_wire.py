@@ -11,6 +11,7 @@ import msgspec
 
 from evenhand.backend import Request
 from evenhand.errors import RetryableBackendError
+from evenhand.images import data_url
 from evenhand.verdict import Reply, ToolCall, Usage
 
 #: Key of ``learned`` for an endpoint that takes no system message.
@@ -29,8 +30,11 @@ def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> 
         request: The request; its settings become parameters of the same name.
         model: Model to ask for.
         learned: Parameter -> the name this endpoint wants instead, or None where it takes no such parameter.
+
+    Raises:
+        FinalBackendError: an image is gone, or changed since the item was read.
     """
-    messages = list(request.messages)
+    messages = [_with_images(message, request) for message in request.messages]
     body: dict[str, Any] = {
         "model": model,
         "messages": _without_system(messages) if SYSTEM_ROLE in learned else messages,
@@ -49,6 +53,20 @@ def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> 
     elif request.form == "json":
         body["response_format"] = {"type": "json_object"}
     return body
+
+
+def _with_images(message: Mapping[str, Any], request: Request) -> Mapping[str, Any]:
+    """The message with the bytes of its images, which are read now."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message
+    parts = [
+        {"type": "image_url", "image_url": {"url": data_url(request.images[part["sha256"]])}}
+        if part["type"] == "image"
+        else part
+        for part in content
+    ]
+    return {**message, "content": parts}
 
 
 def learn(refused: str, request: Request, learned: dict[str, str | None]) -> None:

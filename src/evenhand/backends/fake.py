@@ -51,6 +51,7 @@ class Fake:
     name: str = "fake"
     model: str = ""
     forms: tuple[Form, ...] = ("schema", "tool", "json", "text", "lines")
+    takes_images = True
     deterministic: bool = True
     max_concurrency: int | None = None
 
@@ -161,7 +162,7 @@ def _prompt_text(request: Request) -> str:
     for message in request.messages:
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"text": content or ""}]
-        pieces.extend(str(part.get("text") or part.get("image_url") or "") for part in parts)
+        pieces.extend(str(part.get("text") or part.get("image_url") or part.get("sha256") or "") for part in parts)
     return "\n".join(pieces)
 
 

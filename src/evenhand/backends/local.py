@@ -62,6 +62,7 @@ class LocalBackend:
     forms: tuple[Form, ...] = ("schema",)
     deterministic = True
     max_concurrency: int | None = 1
+    takes_images = False
 
     def __init__(self, weights: Weights) -> None:
         self.model = weights.name

@@ -53,6 +53,7 @@ class OpenAIChat:
     name = "openai"
     forms: tuple[Form, ...] = ("schema", "tool", "json", "text", "lines")
     deterministic = False
+    takes_images = True
 
     def __init__(self, settings: BackendSettings, *, retry: Retry | None = None) -> None:
         if not settings.model:

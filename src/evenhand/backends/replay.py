@@ -41,6 +41,7 @@ class Replay:
     model: str
     name: str = "replay"
     forms: tuple[Form, ...] = ("schema", "tool", "json", "text", "lines")
+    takes_images = True
     deterministic: bool = True
     max_concurrency: int | None = None
 

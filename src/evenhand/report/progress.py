@@ -35,6 +35,9 @@ class Bar(run.Progress):
             self._bar.start()
         self._task = self._bar.add_task("", total=total, completed=stored, rate="", note="")
 
+    def warn(self, text: str) -> None:
+        self._console.print(f"warning: {text}", highlight=False, markup=False, soft_wrap=True)
+
     def done(self, answer: Answer) -> None:
         verdict = answer.verdict
         self._asked += 1

@@ -30,13 +30,20 @@ def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
         for message in trial["prompt"]:
             content = message["content"]
             yield f"--- {message['role']}"
-            yield content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            yield content if isinstance(content, str) else "\n".join(map(_part_line, content))
         for reply in trial["replies"]:
             yield f"--- {'re-asked' if reply['attempt'] else 'reply'} ({reply['form']})"
             yield from _reply_lines(reply["reply"])
         yield from _verdict_lines(trial["verdict"])
     if told["trials"]:
         yield from map(_preferred_line, told.get("preferred", ()))
+
+
+def _part_line(part: Mapping[str, Any]) -> str:
+    """A part of a message; of an image its name and size."""
+    if part["type"] == "image":
+        return f"[image: {part['name']}, {counted(part['bytes'], 'byte')}]"
+    return str(part["text"]) if part["type"] == "text" else f"[image: {part['image_url']['url']}]"
 
 
 def _preferred_line(told: Mapping[str, Any]) -> str:

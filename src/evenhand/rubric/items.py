@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -17,6 +17,8 @@ from evenhand.scale import Scale
 #: Names a response goes by, where the rubric doesn't say which input is judged.
 _RESPONSE_NAMES = ("answer", "response", "output", "prediction")
 _PAIR = ("response_a", "response_b")
+#: Columns that images usually stand in, where the rubric has one field of them.
+_IMAGE_COLUMNS = ("image", "images", "image_path")
 _TURN_HOLES = ("{n}", "{user}", "{assistant}")
 
 
@@ -59,6 +61,18 @@ def read_history(context: Context) -> History:
     if turn is not None and not any(hole in turn.value for hole in _TURN_HOLES[1:]):
         context.problems.add(turn, "the layout of a turn shows neither {user} nor {assistant}")
     return History(node.text("heading"), node.text("turn"), node.text("empty"))
+
+
+def read_images(context: Context, item: ItemSpec) -> bool:
+    """Whether the judge is shown the images of an item."""
+    node = context.root.get("images")
+    if node is None or not node.flag("shown"):
+        return False
+    if not any(field.type == "images" for field in item.fields):
+        context.problems.add(
+            node, "images are shown, but no input is of type images", "as in optional: {image: images}"
+        )
+    return True
 
 
 def read_types(context: Context, item: ItemSpec, scales: Collection[Scale]) -> Types | None:
@@ -122,7 +136,7 @@ def _note(node: Node, context: Context, scales: Collection[Scale]) -> Note:
     return Note(node.text("text"), node.text("example"), score.value if score is not None else None)
 
 
-def _aliases(node: Node, fields: Collection[str], context: Context) -> dict[str, str]:
+def _aliases(node: Node, fields: Mapping[str, ItemField], context: Context) -> dict[str, str]:
     aliases = {}
     for name, target in node.items("aliases"):
         if target.value != "id" and target.value not in fields:
@@ -131,6 +145,9 @@ def _aliases(node: Node, fields: Collection[str], context: Context) -> dict[str,
             context.problems.at(target.key_line, target.path, f"alias {name!r} is the name of an input itself")
         else:
             aliases[name] = target.value
+    images = [name for name, field in fields.items() if field.type == "images"]
+    if len(images) == 1:
+        aliases = {**aliases, **{c: images[0] for c in _IMAGE_COLUMNS if c not in fields and c not in aliases}}
     return aliases
 
 

@@ -12,7 +12,7 @@ from evenhand.rubric.asking import read_ask
 from evenhand.rubric.criteria import read_criteria, read_scales
 from evenhand.rubric.fields import check_given, read_output
 from evenhand.rubric.format import RUBRIC
-from evenhand.rubric.items import read_history, read_item, read_types, with_choices
+from evenhand.rubric.items import read_history, read_images, read_item, read_types, with_choices
 from evenhand.rubric.layout import read_aggregate, read_general, read_preference, read_prompt, read_texts
 from evenhand.rubric.logic import TYPE_NAMES, CheckExpression, LogicReader
 from evenhand.rubric.marks import check_requirements
@@ -160,7 +160,7 @@ def build(context: Context, text: str, check_expression: CheckExpression | None)
         rules=logic.rules,
         types=types,
         history=read_history(context),
-        images_shown=bool((images := root.get("images")) and images.flag("shown")),
+        images_shown=read_images(context, item),
         texts=texts,
         general=read_general(context, output),
         ask=read_ask(context, criteria),
