@@ -16,7 +16,8 @@ from typing import Any
 import evenhand.wording as wording
 from evenhand._canon import keyed_mark
 from evenhand.item_values import Image
-from evenhand.rubric.model import Form, ItemField, OutputField, Rubric
+from evenhand.rubric.model import Form, ItemField, OutputField, Rubric, Template
+from evenhand.verbatim import filled, laid_out, shown_type
 from evenhand.wording import Words
 
 _REPLY_SHOWN = 4000
@@ -25,7 +26,6 @@ _CHAT_TOKEN = re.compile(
     r"<(?=[|｜][^\s<>]{1,80}[|｜]>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn|im_start|im_end)>|</?SYS>>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
-_TURN_HOLE = re.compile(r"\{(n|user|assistant)\}")
 Chat = tuple[dict[str, Any], ...]
 
 
@@ -83,7 +83,7 @@ def render(
     words = wording.of(rubric.language)
     messages: list[dict[str, Any]] = []
     for role, blocks in plan.messages:
-        parts = (b.text if b.static else _item_block(rubric, b.text, item, mark, words) for b in blocks)
+        parts = (b.text if b.static else _item_block(rubric, b, item, mark, words) for b in blocks)
         messages.append({"role": role, "content": "\n\n".join(part for part in parts if part)})
     images = _image_parts(rubric, item, words) if rubric.images_shown else []
     if not images:
@@ -125,10 +125,11 @@ def re_ask(messages: Chat, reply_text: str, complaints: Sequence[str], language:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A block of a message: its text, or the name of a block that depends on the item."""
+    """A block of a message: its text, or the name of a block that depends on the item, or a template to fill."""
 
     text: str
     static: bool
+    template: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +165,21 @@ def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
     messages: list[tuple[str, list[_Block]]] = []
     static = 0
     for message in rubric.prompt:
+        template = message.template
         blocks = [
             _Block(name, False) if _of_item(rubric, name) else _Block(_static_block(rubric, name, fields, form), True)
             for name in message.blocks
         ]
+        if template is not None:
+            blocks = [_Block("" if template.names else filled(rubric, template, {}), not template.names, template)]
         if static == len(messages) and all(block.static for block in blocks):
             static += 1
         messages.append((message.role, blocks))
-    if rubric.item.judged and static < len(messages):
+    own = [n for n, message in enumerate(rubric.prompt) if message.template is None]  # a template stays as it is
+    fencing = [n for n in own if not all(block.static for block in messages[n][1])]
+    if rubric.item.judged and fencing:
         told = _Block(wording.of(rubric.language).fenced, True)
-        before_item = messages[max(static - 1, 0)][1]
+        before_item = messages[static - 1 if static - 1 in own else fencing[0]][1]
         before_item.insert(next((n for n, block in enumerate(before_item) if not block.static), len(before_item)), told)
     return _Plan(tuple((role, tuple(blocks)) for role, blocks in messages), static)
 
@@ -200,7 +206,10 @@ def _static_block(rubric: Rubric, name: str, fields: tuple[OutputField, ...], fo
     return rubric.texts[name]
 
 
-def _item_block(rubric: Rubric, name: str, item: Mapping[str, Any], mark: str, words: Words) -> str:
+def _item_block(rubric: Rubric, block: _Block, item: Mapping[str, Any], mark: str, words: Words) -> str:
+    name = block.text
+    if block.template is not None:
+        return filled(rubric, block.template, item)
     if name == "item":
         return _whole_item(rubric, item, mark, words)
     if name == "types":
@@ -218,18 +227,13 @@ def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
     given = item.get(types.item_field) if types is not None else None
     if types is None or not isinstance(given, str) or not given.strip():
         return ""
-    lines = [words.type_notes.format(type=_shown_type(rubric, given))]
+    lines = [words.type_notes.format(type=shown_type(rubric, given))]
     for n, note in enumerate(types.notes.get(types.names[given], ()), 1):
         lines.append(f"{n}. {note.text}")
         if note.example:
             score = "" if note.score is None else words.scored.format(score=note.score)
             lines.append(f"   {words.example}{score}{words.colon}{note.example}")
     return "\n".join(lines)
-
-
-def _shown_type(rubric: Rubric, given: str) -> str:
-    types = rubric.types
-    return types.names.get(given, given) if types is not None and types.fill == "group" else given
 
 
 def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words) -> str:
@@ -278,14 +282,10 @@ def _as_text(rubric: Rubric, field: ItemField, value: Any, words: Words) -> str:
     if isinstance(value, bool):
         return words.yes if value else words.no
     if rubric.types is not None and field.name == rubric.types.item_field:
-        return _shown_type(rubric, str(value))
+        return shown_type(rubric, str(value))
     return str(value)
 
 
 def _history(rubric: Rubric, turns: Sequence[Any], words: Words, mark: str) -> str:
-    pieces = _TURN_HOLE.split(rubric.history.turn or words.turn)  # literal, hole, literal, hole, ...
-    shown = []
-    for number, turn in enumerate(turns, 1):
-        values = {"n": str(number), "user": neutralise(turn.user, mark), "assistant": neutralise(turn.assistant, mark)}
-        shown.append("".join(values[piece] if n % 2 else piece for n, piece in enumerate(pieces)))
-    return "\n\n".join(shown)
+    layout = rubric.history.turn or words.turn
+    return "\n\n".join(laid_out(layout, turns, functools.partial(neutralise, mark=mark)))

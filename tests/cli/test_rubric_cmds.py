@@ -148,3 +148,19 @@ def test_help_has_an_example_that_runs(name: str, tmp_path: Path) -> None:
     assert len(lines) == 1
     words = lines[0].removeprefix("Example: evenhand rubric ").split()
     assert out(*(str(tmp_path / "x.yaml") if word.startswith("/tmp/") else word for word in words))
+
+
+def test_import_writes_a_rubric_without_mistakes(tmp_path: Path) -> None:
+    """A prompt becomes a rubric named after its file; what was assumed goes to standard error; never overwrites."""
+    prompt, path = tmp_path / "p.txt", tmp_path / "My Rubric.yaml"
+    prompt.write_text("Grade {{ summary }} of {{ source }}.", encoding="utf-8")
+    done = run("import", str(prompt), "--out", str(path), "--map", "answer=summary")
+    assert (done.exit_code, done.stdout) == (0, f"{path}\n")
+    assert done.stderr.splitlines() == [
+        "assumed: a scale of whole numbers from 1 to 10",
+        "assumed: the reply has a reason and a score",
+    ]
+    assert out("lint", str(path)) == f"{path}: ok\n"
+    shown = json.loads(out("show", str(path), "--json"))
+    assert (shown["name"], [field["name"] for field in shown["inputs"]]) == ("my-rubric", ["answer", "source"])
+    assert "exists already" in failure("import", str(prompt), "--out", str(path), "--map", "answer=summary").message

@@ -1,4 +1,4 @@
-"""``evenhand rubric``: new, list, show, lint, schema."""
+"""``evenhand rubric``: new, import, list, show, lint, schema."""
 
 from __future__ import annotations
 
@@ -33,11 +33,46 @@ def new_rubric(name: str, mode: str, out: str | None) -> None:
 
     Example: evenhand rubric new my-rubric --mode compare --out /tmp/my-rubric.yaml
     """
-    from evenhand.errors import InputError
     from evenhand.rubric.starter import starter
 
-    path = Path(out or f"{name}.yaml")
-    text = starter(name, mode)
+    _write_new(Path(out or f"{name}.yaml"), starter(name, mode))
+
+
+@rubric_group.command("import")
+@click.argument("file")
+@click.option("--out", required=True, metavar="R.yaml", help="File to write; it must not exist.")
+@click.option("--name", metavar="NAME", help="Name of the rubric  [default: from R.yaml]")
+@click.option("--mode", type=click.Choice(["score", "compare"]), help="Found out by default.")
+@click.option("--template", metavar="PLACE", help="Which text of a Python file to ask with: NAME or NAME.key.")
+@click.option("--map", "mapping", multiple=True, metavar="FIELD=HOLE", help="Which hole shows an input.")
+@click.option(
+    "--style", type=click.Choice(["format", "plain", "double"]), help="How it is filled; found out by default."
+)
+@click.option("--strip/--no-strip", default=None, help="Take space around the filled text away.")
+def import_rubric(file: str, out: str, name: str | None, mapping: tuple[str, ...], **given: Any) -> None:
+    """Write a rubric that asks with a published prompt, byte for byte.
+
+    FILE is Python that holds nothing but literal assignments, or a text with {placeholders} or {{placeholders}}.
+    Nothing in it is executed.
+
+    Example: evenhand rubric import examples/prompts/plain-language.txt --out /tmp/plain-language.yaml
+    """
+    import re
+
+    from evenhand.importing import import_prompt
+
+    path = Path(out)
+    name = name or "-".join(re.findall("[a-z0-9]+", path.stem.lower())) or "imported"
+    done = import_prompt(file, name=name, map=options.pairs(mapping, "--map"), **given)
+    _write_new(path, done.text)
+    for note in done.notes:
+        click.echo(note, err=True)
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, and print its name."""
+    from evenhand.errors import InputError
+
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -15,6 +15,7 @@ ITEM_TYPES = ("text", "bool", "number", "turns", "images")
 FORMS = ("schema", "tool", "json", "text", "lines")
 DETAILS = ("bare", "anchors", "examples")
 FILLS = ("given", "group")
+STYLES = ("plain", "format", "double")
 LEVELS = ("binary", "nominal", "ordinal", "interval")
 
 _TEXT = Leaf()
@@ -35,6 +36,11 @@ def several_scales(node: Node) -> bool:
 def is_group(node: Node) -> bool:
     """Whether an entry of ``output.fields`` is a group that expands."""
     return node.kind == "map" and ("each" in node.value or "fields" in node.value)
+
+
+def is_template(node: Node) -> bool:
+    """Whether a message of ``prompt`` is a text as it was published."""
+    return node.kind == "map" and "template" in node.value
 
 
 _SCALE = Keys(
@@ -113,6 +119,11 @@ _ITEM = Keys(
     {"required": MapOf(Leaf(choices=ITEM_TYPES), least=1)},
     {"optional": _ITEM_FIELDS, "aliases": MapOf(_TEXT), "responses": _TEXTS, "judged": _TEXTS},
 )
+_ROLE = Leaf(choices=("system", "user"))
+_TEMPLATE = Keys(
+    {"role": _ROLE, "template": _TEXT},
+    {"style": Leaf(choices=STYLES), "strip": _BOOL, "holes": MapOf(_TEXT)},
+)
 _ROBUSTNESS = Keys({}, {"group-by": _TEXT, "min": Leaf(("number",), whole=True)})
 
 #: The whole file.
@@ -145,6 +156,6 @@ RUBRIC = Keys(
             {}, {"per": _TEXTS, "means": ListOf(Leaf(choices=("item", "task")), 1), "robustness": _ROBUSTNESS}
         ),
         "report": Keys({}, {"preference": _TEXT}),
-        "prompt": ListOf(Keys({"role": Leaf(choices=("system", "user")), "blocks": ListOf(_TEXT, 1)}), 1),
+        "prompt": ListOf(ByTest(is_template, _TEMPLATE, Keys({"role": _ROLE, "blocks": ListOf(_TEXT, 1)})), 1),
     },
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
+from evenhand.rubric.format import is_template
 from evenhand.rubric.model import Aggregate, Criterion, Instruction, ItemSpec, Message, Output
 from evenhand.rubric.options import Context
 from evenhand.rubric.problems import shown
+from evenhand.rubric.templates import read_template
 from evenhand.rubric.yaml_tree import Node
 
 #: Blocks made from the rubric's own data.
@@ -66,13 +68,16 @@ def read_prompt(
     known = [*BLOCKS, *(f"scale:{name}" for name in scales), *fields, *texts]
     messages = []
     for node in nodes:
+        role: Literal["system", "user"] = "user" if node.text("role") == "user" else "system"
+        if is_template(node):
+            messages.append(Message(role, template=read_template(context, node, item)))
+            continue
         for block in node.elements("blocks"):
             if block.value not in known:
                 context.problems.unknown(block, "block", block.value, dict.fromkeys(known))
             elif block.value in absent:
                 context.problems.add(block, f"block {block.value!r}, but the rubric has no {block.value}")
         blocks = tuple(block.value for block in node.elements("blocks") if block.value in known)
-        role: Literal["system", "user"] = "user" if node.text("role") == "user" else "system"
         messages.append(Message(role, blocks))
     _check_shown(context, item, messages)
     return tuple(messages)
@@ -81,7 +86,9 @@ def read_prompt(
 def _check_shown(context: Context, item: ItemSpec, messages: list[Message]) -> None:
     """The judge must see what it judges, in a message of the user."""
     node = context.root.get("prompt") or context.root
-    blocks = {block for message in messages if message.role == "user" for block in message.blocks}
+    asked = [message for message in messages if message.role == "user"]
+    blocks = {block for message in asked for block in message.blocks}
+    blocks |= {name for message in asked if message.template is not None for name in message.template.names}
     missing = [] if "item" in blocks else [name for name in item.responses if name not in blocks]
     if missing:
         context.problems.add(node, f"no user message shows {', '.join(missing)}", "add the block item")

@@ -249,16 +249,37 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
+class Template:
+    """A message kept as it was published: its text, cut at the holes.
+
+    Attributes:
+        pieces: (text, name) in order: a text, then what is put in after it: an item field, ``types`` for the notes of
+            the item's type, or "" for nothing.
+        strip: Whether space around the filled text is taken away.
+    """
+
+    pieces: tuple[tuple[str, str], ...]
+    strip: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is put in, in order."""
+        return tuple(name for _, name in self.pieces if name)
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message of the prompt: blocks in order.
+    """One message of the prompt: blocks in order, or a template.
 
     Attributes:
         role: system or user.
         blocks: intro, criteria, scale:NAME, types, rules, output, item, an item field's name, or a key of ``texts``.
+        template: The message as it was published, in place of blocks.
     """
 
     role: Literal["system", "user"]
-    blocks: tuple[str, ...]
+    blocks: tuple[str, ...] = ()
+    template: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)
