@@ -89,6 +89,8 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 _NEVER_NONE = {"seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"}
 _OF_TEXT = ("map", "headers")
+#: Numbers that are no options of a run.
+_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "weight")
 #: Their values may hold keys.
 _SECRET = ("headers", "base_url")
 
@@ -112,7 +114,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         UnknownNameError: there is no such option.
         InputError: a value of the wrong kind, or out of bounds.
     """
-    known = [*_KINDS, *(name for name in NUMBERS if name not in ("max_bytes", "coverage", "margin", "held_out", "weight"))]
+    known = [*_KINDS, *(name for name in NUMBERS if name not in _OTHERS)]
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:

@@ -415,7 +415,7 @@ def test_the_key_is_never_printed_or_stored(
 
 @pytest.mark.parametrize("more", [["export", "run", "--to", "-"], ["show", "run", "--item", "i0"], ["show", "run"]])
 def test_a_closed_pipe_is_no_defect(project: Path, more: list[str]) -> None:
-    """A reader that goes away ends the command with 1 and one line, without a traceback."""
+    """A reader that goes away, as `head` does, ends the command quietly."""
     write_jsonl(project / "data.jsonl", [{**row, "answer": "x" * 3000} for row in rows(200)])
     assert _judge() == 0
     process = subprocess.Popen(
@@ -426,7 +426,7 @@ def test_a_closed_pipe_is_no_defect(project: Path, more: list[str]) -> None:
     assert process.stderr is not None
     error = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(20), error) == (1, b"error: can't write to standard output: Broken pipe\n")
+    assert (process.wait(20), error) == (0, b"")
 
 
 def test_half_a_surrogate_pair_can_be_shown(project: Path) -> None:

@@ -83,6 +83,8 @@ def run(arguments: list[str] | None = None) -> int:
         return error.exit_code
     except output.OutputError as error:
         output.give_up()
+        if isinstance(error.__cause__, BrokenPipeError):  # the reader has enough, as `head` has
+            return 0
         output.note(f"error: {error}")
         return error.exit_code
     except EvenhandError as error:
