@@ -144,6 +144,7 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "mode: score", "mode: score\nask: {'?': truth}", 3, "$.ask['?']", "a phrase needs words"),
     (TEN_LINES, "mode: score", "mode: score\naggregate: {per: [kind]}", 3, "$.aggregate.per[0]", "unknown input 'kind'"),
     (TEN_LINES, "mode: score", "mode: score\naggregate: {robustness: {min: 1}}", 3, "$.aggregate.robustness.min", "2 members"),
+    (TEN_LINES, "mode: score", "mode: score\naggregate: {robustness: {group-by: idd before the last -}}", 3, "$.aggregate.robustness.group-by", "did you mean id?"),
     (TEN_LINES, "mode: score", "mode: score\nhistory: {turn: x}", 3, "$.history.turn", "neither {user} nor {assistant}"),
     (TEN_LINES, "mode: score", "mode: score\nprompt: [{role: user, blocks: [itm]}]", 3, "$.prompt[0].blocks[0]", "did you mean item?"),
     (TEN_LINES, "mode: score", "mode: score\nprompt: [{role: user, blocks: [question]}]", 3, "$.prompt", "no user message shows answer"),

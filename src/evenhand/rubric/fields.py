@@ -10,9 +10,9 @@ from typing import Literal, cast
 
 from evenhand.rubric.expand import Binding, bindings
 from evenhand.rubric.model import Criterion, FieldKind, Form, ItemSpec, Output, OutputField
+from evenhand.rubric.names import check_case, check_name
 from evenhand.rubric.options import Context
 from evenhand.rubric.patterns import explodes
-from evenhand.rubric.names import check_case, check_name
 from evenhand.rubric.problems import known_names, shown
 from evenhand.rubric.scales import UNKNOWN, choice_scale, read_scale
 from evenhand.rubric.yaml_tree import Node
