@@ -211,6 +211,17 @@ def test_show_names_images_and_the_store_keeps_no_bytes(tmp_path: Path) -> None:
     assert exported["image"] == row["image"]
 
 
+def test_figures_by_image(tmp_path: Path) -> None:
+    """--by tells an image by its name, under whichever column it was given, shown or not."""
+    (tmp_path / "a.png").write_bytes(png())
+    lines = [{**rows(2)[0], "image_path": "a.png"}, rows(2)[1]]
+    data = write_jsonl(tmp_path / "d.jsonl", lines)
+    for shown in (SHOWN, HIDDEN):
+        out = tmp_path / shown.digest
+        run_it(data, shown, "fake", out)
+        assert list(summary(out, by="image_path")["by"]) == ["(none)", "a.png"]
+
+
 def test_a_changed_file_is_a_changed_row(tmp_path: Path) -> None:
     """A resume refuses other bytes under the same name, and takes the same bytes under another."""
     (tmp_path / "a.png").write_bytes(png())

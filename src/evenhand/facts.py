@@ -44,8 +44,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         that name the same one in both orders; with both orders also flips, the pairs that don't, and agreement, the
         share of the former among the two. warnings count verdicts by rule, and items whose images the judge was not
         shown ("images not shown"). ask has the entry phrase that was given, and the criterion that stands first for it.
-        aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), None where it asks
-        for none.
+        aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), else None.
 
     Raises:
         UnknownNameError: ``by`` is neither a column of any row nor an item field.
@@ -97,7 +96,8 @@ def _names(by: str, rubric: Rubric, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _label(value: Any) -> str:
-    return "(none)" if value is None else str(value)
+    told = ", ".join(map(str, value)) if isinstance(value, tuple) else value
+    return "(none)" if told is None or value == () else str(told)
 
 
 class _Clusters:

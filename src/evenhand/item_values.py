@@ -61,6 +61,9 @@ class Image:
     def __repr__(self) -> str:
         return f"{self.sha256[:8]} {self.name}".lstrip()
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class Mistake(ValueError):
     """A value that is not of its field's type; the message follows the field's name."""

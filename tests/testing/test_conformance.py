@@ -23,6 +23,7 @@ class Wrong:
     name: str = "wrong"
     model: str = "m"
     deterministic: bool = True
+    takes_images: bool = False
     max_concurrency: int | None = None
     forms: tuple[Any, ...] = ("schema",)
     sent: int = 0
@@ -67,7 +68,7 @@ async def test_every_fault_is_found(fault: str) -> None:
 
 async def test_unknown_forms_and_limits_are_found() -> None:
     """Attributes are checked before anything is sent."""
-    for wrong in ({"forms": ("xml",)}, {"forms": ()}, {"max_concurrency": 0}, {"name": ""}):
+    for wrong in ({"forms": ("xml",)}, {"forms": ()}, {"max_concurrency": 0}, {"name": ""}, {"takes_images": None}):
         with pytest.raises(ConformanceError):
             await check_backend(lambda wrong=wrong: Wrong(**wrong))  # type: ignore[misc]
 

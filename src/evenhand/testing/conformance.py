@@ -83,6 +83,7 @@ async def check_attributes(make: Callable[[], Backend]) -> None:
         legal = set(get_args(Form))
         _require(bool(backend.forms) and set(backend.forms) <= legal, f"forms are some of {sorted(legal)}")
         _require(isinstance(backend.deterministic, bool), "deterministic is true or false")
+        _require(isinstance(backend.takes_images, bool), "takes_images is true or false")
         limit = backend.max_concurrency
         _require(limit is None or (isinstance(limit, int) and limit >= 1), "max_concurrency is None or at least 1")
     finally:
