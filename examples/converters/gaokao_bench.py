@@ -38,7 +38,7 @@ def rows(source: Path, seed: int) -> Iterator[Row]:  # noqa: ARG001  # nothing i
             raise ValueError(f"not a file of this data set: {path.name}")
         for example in json.loads(path.read_text(encoding="utf-8"))["example"]:
             yield {
-                "id": f"{found[1]}-{example['index']:03d}",
+                "id": f"{found[1].replace('-', '_')}_{example['index']:03d}",  # no "-": these are no paraphrases
                 "question": example["question"].strip(),
                 "reference": example["standard_answer"].strip(),
                 "answer": example["model_output"].strip(),

@@ -31,6 +31,8 @@ ISSUES = OutputField(
 class Scripted:
     """A model whose tokens are characters: it continues the answer as the script says."""
 
+    digits_apart = True
+
     def __init__(self, script: dict[str, str], *, endless: bool = False) -> None:
         self.script = script
         self.endless = endless
@@ -62,7 +64,7 @@ class Scripted:
 
 def test_keys_are_given_and_values_are_the_models() -> None:
     """The answer is one JSON object, its keys in the order asked, each finite field with its distribution."""
-    model = Scripted({'"reason":"': 'All \\"well\\"."', '"rank":': "10,", '"label":"': 'good"', '"issues":': " []"})
+    model = Scripted({'"reason":"': 'All \\"well\\"."', '"rank": ': "10,", '"label":"': 'good"', '"issues":': " []"})
     answer = write((REASON, RANK, LABEL, ISSUES), model)
     assert json.loads(answer.text) == {"reason": 'All "well".', "rank": 10, "label": "good", "issues": []}
     assert list(json.loads(answer.text)) == ["reason", "rank", "label", "issues"]
@@ -75,9 +77,9 @@ def test_keys_are_given_and_values_are_the_models() -> None:
 
 def test_the_short_form_is_one_look() -> None:
     """A single score whose first tokens differ costs one look at the model."""
-    model = Scripted({'{"rank":': "7"})
-    assert write((RANK,), model).text == '{"rank":7}'
-    assert model.seen == ['{"rank":']
+    model = Scripted({'{"rank": ': "7"})
+    assert write((RANK,), model).text == '{"rank": 7}'
+    assert model.seen == ['{"rank": ']
 
 
 @pytest.mark.parametrize(("script", "value"), [(" null", None), (" true", True), (" false", False)])
@@ -107,7 +109,7 @@ def test_no_legal_token_still_gives_a_legal_value() -> None:
 
 def test_a_rambling_reason_ends_at_a_sentence() -> None:
     """A text that does not end is cut after its last whole sentence, and the score still follows."""
-    model = Scripted({'"reason":"': "On and on. ", '"rank":': "3"}, endless=True)
+    model = Scripted({'"reason":"': "On and on. ", '"rank": ': "3"}, endless=True)
     answer = write((REASON, RANK), model)
     reason = json.loads(answer.text)["reason"]
     assert reason.endswith("On and on.")
@@ -125,7 +127,7 @@ def test_a_cut_never_splits_an_escape() -> None:
 @pytest.mark.parametrize("max_tokens", [5, 30, 60])
 def test_too_few_tokens_is_said(max_tokens: int) -> None:
     """An answer that does not fit the caller's limit is unfinished, and says "length"."""
-    model = Scripted({'"reason":"': "word " * 40, '"rank":': "3"}, endless=True)
+    model = Scripted({'"reason":"': "word " * 40, '"rank": ': "3"}, endless=True)
     answer = write((REASON, RANK), model, max_tokens=max_tokens)
     assert answer.finish == "length"
     with pytest.raises(ValueError, match="char"):

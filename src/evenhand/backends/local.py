@@ -116,7 +116,7 @@ class LocalBackend:
         engine.resume()
         if self._closed or given_up.is_set():  # while the model was loaded, or before
             raise RetryableBackendError("the local model was interrupted", backend=self.name)
-        begin = opening(request.fields) if request.fields else ""
+        begin = opening(request.fields, digits_apart=engine.digits_apart) if request.fields else ""
         *steps, prompt = self._steps(engine, request, begin)
         engine = self._with_room(engine, len(prompt) + (room(request.fields) if request.fields else _FREE_TOKENS))
         reused = engine.enter((*steps, (*prompt, *engine.tokens(begin))))
@@ -205,6 +205,7 @@ class _Asked:
     def __init__(self, engine: Engine, prompt: tuple[int, ...]) -> None:
         self._engine = engine
         self._prompt = prompt
+        self.digits_apart = engine.digits_apart
 
     def tokens(self, text: str) -> tuple[int, ...]:
         return self._engine.tokens(text)

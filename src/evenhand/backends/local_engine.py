@@ -104,6 +104,7 @@ class Engine:
         meta = self._call("GET", "/v1/models")["data"][0]["meta"]
         self.n_ctx = n_ctx
         self.n_ctx_train = int(meta["n_ctx_train"])
+        self.digits_apart = self.tokens(": 7")[-1:] == self.tokens("7")
 
     def template(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The model's own layout of a chat, opened for the answer."""

@@ -29,6 +29,9 @@ VALUE_TOKENS = 64
 class Writer(Protocol):
     """A model after a question: what it would write next."""
 
+    #: A number is a token of its own, apart from the space before it.
+    digits_apart: bool
+
     def tokens(self, text: str) -> tuple[int, ...]:
         """Tokens of a piece of the answer."""
         ...
@@ -65,9 +68,9 @@ def room(fields: Sequence[OutputField]) -> int:
     return sum(longest.get(f.kind, VALUE_TOKENS) + 16 for f in fields) + 16
 
 
-def opening(fields: Sequence[OutputField]) -> str:
+def opening(fields: Sequence[OutputField], *, digits_apart: bool) -> str:
     """The beginning of every answer to these fields, up to the first choice of the model."""
-    return _key(fields[0], first=True) + _lead(fields[0]).strip()
+    return _key(fields[0], first=True) + _lead(fields[0], digits_apart=digits_apart)
 
 
 def write(fields: Sequence[OutputField], model: Writer, *, max_tokens: int | None = None) -> Answer:
@@ -117,8 +120,8 @@ class _Draft:
             self._choice(asked)
 
     def _choice(self, asked: OutputField) -> None:
-        lead = _lead(asked)
-        self.put(lead.strip())
+        lead = _lead(asked, digits_apart=self.model.digits_apart)
+        self.put(lead)
         options = [_option(value, lead) for value in _choices(asked)]
         chosen = choose(options, self._ask())
         if chosen is None:  # nothing legal among the likely tokens: no probabilities, but the model's best legal value
@@ -138,7 +141,7 @@ class _Draft:
             if chosen is not None and chosen.option.value is None:
                 self.put(" null")
                 return
-        self.put(_lead(asked).strip() or ' "')
+        self.put(_lead(asked, digits_apart=False) or ' "')
         written, ended = self._go_on(TEXT_REST, TEXT_TOKENS)
         if not ended:
             self.full = self.max_tokens is not None and len(self.answer) + TEXT_TOKENS > self.max_tokens
@@ -179,20 +182,21 @@ def _choices(asked: OutputField) -> tuple[Value | None, ...]:
     return (*points, None) if asked.nullable else tuple(points)
 
 
-def _lead(asked: OutputField) -> str:
-    """What stands between the colon and the model's choice: a quote, nothing before a digit, or else a space.
+def _lead(asked: OutputField, *, digits_apart: bool) -> str:
+    """What we put between the colon and the model's choice: a quote, a space before a digit, or nothing.
 
-    A space only where the model writes the quote: right after a colon it would be an unusual token.
+    Where the model writes the quote itself we put nothing, as one right after our space would be an unusual token.
+    The space before a digit matters: right after the colon this judge calls nearly everything a 7.
     """
     choices = _choices(asked)
     if (asked.kind == "text" and not asked.nullable) or (choices and all(isinstance(v, str) for v in choices)):
         return '"'
-    return "" if choices and all(type(v) in (int, float) for v in choices) else " "
+    return " " if digits_apart and choices and all(type(v) in (int, float) for v in choices) else ""
 
 
 def _option(value: Value | None, lead: str) -> Option:
     text = json.dumps(value, ensure_ascii=False)
-    text = text[1:] if lead == '"' else f"{lead}{text}"
+    text = {'"': text[1:], " ": text}.get(lead, f" {text}")
     return Option(value, text.encode(), isinstance(value, str))
 
 
