@@ -135,7 +135,8 @@ def test_the_composite_is_compared_too() -> None:
 @pytest.mark.parametrize(
     ("lines", "told", "line"),
     [
-        (['{"id": "a", "Rating": 5}', '{"id": "a", "Rating": 5}'], "was rated by 'people' before", 2),
+        (['{"id": "a", "Rating": 5}', '{"id": "a", "Rating": 5}'], "no column 'rater' tells by whom", 2),
+        (['{"id": "a", "rater": 1, "Rating": 5}'] * 2, "was rated by '1' before", 2),
         (['{"id": "a", "Rating": 11}'], "11", 1),
         (['{"Rating": 5}'], "no id", 1),
         (['{"id": "a", "Rating": 5}', "{"], "JSON", 2),
@@ -166,6 +167,12 @@ def test_columns_may_be_mapped() -> None:
         [{"key": 1, "who": "x", "score": "7"}], CRITIC, mapping={"id": "key", "rater": "who", "Rating": "score"}
     )
     assert found.of == {"1": {"x": {"Rating": 7}}}
+
+
+def test_a_rater_column_that_is_mapped_must_be_there() -> None:
+    """A slip in its name is an error with the columns there are, not one rater for all rows."""
+    with pytest.raises(ItemError, match="no column 'nope' for rater; columns: id, who, Rating"):
+        read_labels([{"id": 1, "who": "x", "Rating": 7}], CRITIC, mapping={"rater": "nope"})
 
 
 def test_published_figures_are_the_benchmarks_own() -> None:

@@ -126,9 +126,9 @@ def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         evenhand.compare(run, by="system")
     with pytest.raises(UnknownNameError, match="system"):
         evenhand.compare(run, by="sytem")
-    with pytest.raises(InputError, match="one run and the column"):
+    with pytest.raises(InputError, match="one run needs the column"):
         evenhand.compare(run)
-    with pytest.raises(InputError, match="one run and the column"):
+    with pytest.raises(InputError, match="one run needs the column"):
         evenhand.compare([run, run], by="system")
     run_it([{"question": "q", "answer": "a"}], load_rubric("doc-qa"), "fake", tmp_path / "other")
     with pytest.raises(InputError, match="other criteria or scales"):
@@ -137,6 +137,19 @@ def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     run_it([pair], load_rubric("hhh"), "fake", tmp_path / "pairs")
     with pytest.raises(InputError, match="evenhand rank"):
         evenhand.compare(tmp_path / "pairs", by="system")
+
+
+def test_counts_are_of_the_system_the_answer_names(tmp_path: Path) -> None:
+    """Where the first system is the better one, its wins are told as better, not as worse."""
+    items = answers("a", "b", n=60)
+    turned = [items[k ^ 1] for k in range(len(items))]
+    text = " ".join(
+        CliRunner().invoke(cli, ["compare", str(judged(turned, tmp_path)), "--by", "system"]).output.split()
+    )
+    found = evenhand.compare(tmp_path / "run", by="system")["comparisons"][0]
+    assert (found["a"], found["b"]) == ("b", "a")
+    assert f"b is better than a by {-found['difference']['value']:.2f}" in text
+    assert f"{found['losses']} better, {found['ties']} equal, {found['wins']} worse; effect " in text
 
 
 def test_the_command_prints_answers_and_json(tmp_path: Path) -> None:

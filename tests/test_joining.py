@@ -48,6 +48,16 @@ def test_ids_may_have_different_names_and_kinds() -> None:
     assert [i.fields["answer"] for i in found if isinstance(i, Item)] == ["seven"]
 
 
+def test_a_mapped_id_may_be_a_column_of_one_file_only() -> None:
+    """`--map id=nr` names the column of the file that has it; the other's own `id` joins, and neither is an error."""
+    rows = [{"id": "7", "prompt": "q", "ref_answer": "r", "task": "OCR"}]
+    answers = [{"nr": "7", "text": "seven"}]
+    found = read(rows, answers, mapping={"id": "nr", "answer": "text"})
+    assert [(i.id, i.fields["answer"]) for i in found if isinstance(i, Item)] == [("7", "seven")]
+    with pytest.raises(ItemError, match="no column 'nope' for id"):
+        read(rows, [{"id": "7", "predict": "x"}], mapping={"id": "nope"})
+
+
 def test_a_missing_response_is_a_bad_row() -> None:
     """The row is told with the id that has no response; the others are good."""
     found = read(data("a", "b"), responses("b"))

@@ -87,7 +87,11 @@ SCORE = Rubric(
         {"sums": (Note("Count again."), Note("One off is wrong.", "5 for 6", 1))},
     ),
     texts={"intro": "You grade answers.", "aside": "Mind the {braces}."},
-    general=(Instruction("Be fair."), Instruction("Be brief."), Instruction("Say why first.", asked="reasoning_for_truth")),
+    general=(
+        Instruction("Be fair."),
+        Instruction("Be brief."),
+        Instruction("Say why first.", asked="reasoning_for_truth"),
+    ),
 )
 PAIR = Rubric(
     name="pick",

@@ -84,6 +84,7 @@ def read_labels(
         InputError: no such source, no rows, or no column that a field is read from.
     """
     mapping = dict(mapping or {})
+    mapped = _RATER in mapping
     rater = mapping.pop(_RATER, _RATER)
     reader = RatingReader(rubric, (), mapping=mapping, partial=True)
     opened = open_source(source, format=format)
@@ -96,12 +97,17 @@ def read_labels(
             found = [Problem(None, "", message) for message in read.wrong.values()]
             fields = fields or bool(read.values)
             who = raw.values.get(rater)
+            if mapped and rater not in raw.values:
+                known = ", ".join(raw.values)
+                found.append(
+                    Problem(None, "", f"no column {rater!r} for rater; columns: {known}", "--map rater=COLUMN")
+                )
             if read.id is None:
                 found.append(Problem(None, "", "no id", "give the item's id as `id`, or say --map id=COLUMN"))
             elif not found and not labels.add(
                 read.id, ALONE if who is None else str(who), _with_composite(read.values, rubric)
             ):
-                found.append(Problem(None, "", f"{read.id!r} was rated by {who or ALONE!r} before", "keep one"))
+                found.append(_twice(read.id, who, rater))
         problems += bad_row(rows - 1, raw, found).problems
         if len(problems) >= _TOLD:
             break
@@ -179,6 +185,13 @@ def published(rubric: Rubric) -> dict[str, Any] | None:
     """What others published of judges under this rubric's benchmark; None where nothing is known."""
     known = json.loads((files("evenhand") / "published.json").read_text(encoding="utf-8"))
     return known if rubric.name in known["rubrics"] else None
+
+
+def _twice(own: str, who: Any, column: str) -> Problem:
+    if who is None:
+        remedy = "if several people rated, say which column names them: --map rater=COLUMN"
+        return Problem(None, "", f"{own!r} was rated before, and no column {column!r} tells by whom", remedy)
+    return Problem(None, "", f"{own!r} was rated by {str(who)!r} before", "keep one of the two")
 
 
 @dataclass(frozen=True, slots=True)

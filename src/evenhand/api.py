@@ -170,7 +170,7 @@ def compare(
     """
     opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
     if (len(opened) == 1) != (by is not None):
-        raise InputError("give one run and the column of its systems (by), or two runs and more")
+        raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
     with contextlib.ExitStack() as stack:
         stores = [stack.enter_context(Store.open(run.folder)) for run in opened]
         if by is not None:

@@ -79,11 +79,10 @@ def _keep(
 def _kept(
     kept: sqlite3.Connection, row: Mapping[str, Any], line: int, spec: ItemSpec, mapping: Mapping[str, str]
 ) -> Problem | None:
-    column, own, problem = _own_id(row, spec, mapping)
+    _, own, problem = _own_id(row, spec, mapping)
     if problem is not None:
         return problem
-    response = {name: value for name, value in row.items() if name != column}
-    if kept.execute("INSERT OR IGNORE INTO response VALUES (?, ?, ?, 0)", (own, line, json.dumps(response))).rowcount:
+    if kept.execute("INSERT OR IGNORE INTO response VALUES (?, ?, ?, 0)", (own, line, json.dumps(dict(row)))).rowcount:
         return None
     first = kept.execute("SELECT line FROM response WHERE id = ?", (own,)).fetchone()[0]
     return Problem(None, "", f"a response {own!r} was given before, in line {first}", "keep one of the two")
@@ -94,8 +93,10 @@ def _own_id(
 ) -> tuple[str | None, str | None, Problem | None]:
     """The column of a row's id and the id, or what is wrong with it."""
     column = id_column(row, spec, mapping)
+    if column not in row:  # mapped for the other file
+        column = id_column(row, spec, {})
     try:
-        own = None if column is None else read_id(row[column])
+        own = None if column is None else read_id(row.get(column))
     except Mistake as mistake:
         return column, None, Problem(None, "", f"id {mistake}")
     if own is None:
@@ -114,6 +115,8 @@ def _with_response(
         return replace(row, problem=Problem(None, "", f"no response {own!r} in {name}"))
     kept.execute("UPDATE response SET used = 1 WHERE id = ?", (own,))
     response = json.loads(found[0])
+    if (column := _own_id(response, spec, mapping)[0]) in row.values:
+        response.pop(column)  # the same id, if perhaps as a number here and as a text there
     clash = next((column for column, value in response.items() if row.values.get(column, value) != value), None)
     if clash is not None:
         message = f"column {clash!r} differs between the row and its response"

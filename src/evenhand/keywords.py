@@ -60,7 +60,11 @@ class Number:
     def __str__(self) -> str:
         start = f"above {self.low:g} and" if self.above else f"from {self.low:g}"
         joint = "at most" if self.above else "to"
-        return f"a {'whole ' if self.whole else ''}number {start} {joint} {int(self.high):,}"
+        return f"a {'whole ' if self.whole else ''}number {start} {joint} {_shown_bound(self.high)}"
+
+
+def _shown_bound(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 _ROWS = Number(1, 10**15)

@@ -185,8 +185,10 @@ def write_training_rows(
                 row = json.dumps(_chat_row(example, rubric, key), ensure_ascii=False)
                 (testing if held_out else training).write(row + "\n")
         if not tally.rows[False]:
-            left_out = f"left out: {dict(tally.left_out)}" if tally.left_out else None
-            raise InputError(f"no training rows; {tally.rows[True]} held out", hint=left_out)
+            left_out = ", ".join(f"{reason} {n}" for reason, n in sorted(tally.left_out.items()))
+            raise InputError(
+                f"no training rows; {tally.rows[True]} held out", hint=f"left out: {left_out}" if left_out else None
+            )
         for held_out, file in targets.items():
             beside[held_out].replace(file)
     except OSError as error:

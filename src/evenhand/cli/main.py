@@ -26,7 +26,7 @@ _COMMANDS = {
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),
     "read": ("read_cmd:read_command", "Read raw replies, without a model."),
     "check": ("check_cmd:check_command", "A rubric's rules on ratings made by people or other tools."),
-    "rubric": ("rubric_cmds:rubric_group", "New, list, show, lint and schema of rubrics."),
+    "rubric": ("rubric_cmds:rubric_group", "New, list, show, lint, schema and import of rubrics."),
     "model": ("model_cmds:model", "Weights of local judges."),
 }
 

@@ -93,13 +93,20 @@ def rank(run: str, value: str, as_json: bool) -> int:
 @click.option("--sft", is_flag=True, help="Chat rows to train a judge on, and held-out rows beside them.")
 @click.option("--rubric", metavar="R", help="With --sft: the rubric, where RUN is a file of items with verdicts.")
 @click.option(
-    "--held-out", type=options.NumberType("held_out"), default=0.1, show_default=True, metavar="X",
-    help="With --sft: share of question groups held out.",
+    "--held-out", type=options.NumberType("held_out"), metavar="X",
+    help="With --sft: share of question groups held out  [default: 0.1]",
 )  # fmt: skip
-@click.option("--seed", type=options.NumberType("seed"), default=0, show_default=True, help="With --sft: of the draw.")
+@click.option("--seed", type=options.NumberType("seed"), help="With --sft: of the draw  [default: 0]")
 @options.value_option
 def export(
-    run: str, target: str, long: bool, sft: bool, rubric: str | None, held_out: float, seed: int, value: str
+    run: str,
+    target: str,
+    long: bool,
+    sft: bool,
+    rubric: str | None,
+    held_out: float | None,
+    seed: int | None,
+    value: str,
 ) -> int:
     """Write one row per input row, in input order, with its verdict beside it.
 
@@ -109,9 +116,12 @@ def export(
     from evenhand.export import write_rows
 
     if sft:
-        return _export_training(run, target, rubric, held_out, seed)
-    if rubric is not None:
-        raise click.UsageError("--rubric goes with --sft; a run has its own")
+        if long or value != "stated":
+            raise click.UsageError("--sft writes stated verdicts, one row an item: no --long, no --value")
+        return _export_training(run, target, rubric, 0.1 if held_out is None else held_out, seed or 0)
+    for name, given in (("--rubric", rubric), ("--held-out", held_out), ("--seed", seed)):
+        if given is not None:
+            raise click.UsageError(f"{name} goes with --sft")
     judged = Run(run)
     rows = lambda: judged.rows(value=value, long=long)  # type: ignore[arg-type]  # noqa: E731
     count = write_rows(rows, target, sources=judged.sources())

@@ -17,7 +17,7 @@ _LABEL = re.compile(_BULLET + r"[\"“']([^\"“”\n]{1,40})[\"”'][ \t]*$", r
 _RANK = re.compile(_BULLET + r"\**(\d{1,2})[ \t]+[A-Za-z]", re.MULTILINE)
 _CHAIN = re.compile(r"\b[A-Z]\w{2,30}(?:[ \t]*>[ \t]*[A-Z]\w{2,30})+")
 _FUNCTION = re.compile(r"\bfunction[ \t]+[`'\"]?([A-Za-z]\w*_\w+)")
-_RANGE = re.compile(r"(?<![\d.])([01])[ \t]*(?:-|–|—|~|～|to|and|到|至|和)[ \t]*(\d{1,3})(?![\d.])")
+_RANGE = re.compile(r"(?<![\d.])([01])[ \t]*(?:-|–|—|~|～|to|and|到|至|和)[ \t]*(\d{1,3})(?!\d|\.\d)")
 _KEY = re.compile(r"\"([^\W\d]\w{0,40})\"[ \t]*[:：]")
 _REASON = re.compile(
     r"why|reason|expla|rational|justif|feedback|analy|comment|thought|evidence|critique|理由|解释|说明|分析",
@@ -146,9 +146,15 @@ def _scale(text: str) -> tuple[Plain, list[str]]:
     found = [(int(low), int(high)) for low, high in _RANGE.findall(text) if int(low) < int(high)]
     if not found:
         return {"range": [1, 10]}, ["assumed: a scale of whole numbers from 1 to 10"]
+    others = [f"{low} to {high}" for low, high in dict.fromkeys(found[1:]) if (low, high) != found[0]]
+    told = (
+        ""
+        if not others
+        else f"assumed: all on {found[0][0]} to {found[0][1]}; the prompt also names {', '.join(others)}"
+    )
     if found[0] == (0, 1):
         return {"range": [0, 1], "integer": False, "level": "interval"}, ["assumed: numbers between 0 and 1"]
-    return {"range": list(found[0])}, []
+    return {"range": list(found[0])}, [told] if told else []
 
 
 def _listed(text: str) -> Iterator[tuple[str, list[int]]]:

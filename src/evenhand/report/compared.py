@@ -38,12 +38,14 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
 def _basis(told: Mapping[str, Any], margin: float) -> str:
     """What an answer rests on."""
     questions = counted(told["questions"], "question")
+    behind = (told["difference"]["value"] or 0) < 0  # the answer names the one with the higher mean first
     if told["paired"]:
-        shown = f"{questions} answered by both: {told['wins']} better, {told['ties']} equal, {told['losses']} worse"
+        better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
+        shown = f"{questions} answered by both: {better} better, {told['ties']} equal, {worse} worse"
     else:
         shown = f"not paired ({questions} answered by both); {told['test']}"
     if told["effect"] is not None:
-        shown += f"; effect {told['effect']:.2f} standard deviations"
+        shown += f"; effect {abs(told['effect']):.2f} standard deviations"
     if margin and told["not_worse"] is not None:
         shown += f"; {told['b']} is {'not worse' if told['not_worse'] else 'not shown to be no worse'} by {margin:g}"
     warnings = told["difference"]["warnings"]

@@ -112,7 +112,7 @@ def unpaired_comparison(
     value = second - first
     parts = [(m.se**2, m.clusters - 1) for m in means if m.se is not None]
     if len(parts) < 2 or math.fsum(v for v, _ in parts) <= 0:
-        reason = "; ".join(m.reason for m in means if m.reason) or "no variation"
+        reason = "; ".join(dict.fromkeys(m.reason for m in means if m.reason)) or "no variation"
         return Comparison(Estimate(value, n=n, clusters=groups, reason=reason), False, None, test, None)
     variance = math.fsum(v for v, _ in parts)
     freedom = variance**2 / math.fsum(v**2 / d for v, d in parts)
