@@ -157,6 +157,7 @@ def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
             continue
         if field.name in found.values:
             rivals = labelled.ratings(f"{found.outside}\n", field, asked, ended=False)
+            rivals += labelled.corrections(found.outside, field, asked)
             rivals += labelled.ratings(found.doubtful, field, asked, ended=False, quotes=False)
             outcomes = [*found.values[field.name], *(o for o in rivals if o.failure in _DEFINITE)]
             found.values[field.name] = [*outcomes, *(unread if settle(outcomes).failure is None else [])]
@@ -167,7 +168,8 @@ def _from_prose(text: str, asked: Asked, *, ended: bool) -> Found:
             if not outcomes and asked.only is field and found.outside == text:
                 outcomes = _all_there_is(text, field, ended=ended)
             if outcomes:
-                found.values[field.name] = outcomes
+                rivals = labelled.corrections(found.outside, field, asked)
+                found.values[field.name] = outcomes + (rivals if settle(outcomes).failure is None else [])
     for field in asked.texts:
         texts = patterned.get(field.name) or (
             [] if field.name in found.values else labelled.explained(found.outside, field, asked)

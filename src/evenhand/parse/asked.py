@@ -11,6 +11,11 @@ from typing import Any
 from evenhand.parse.lenient import Pairs
 from evenhand.rubric.model import OutputField
 
+#: Marks without a width.
+INVISIBLE = dict.fromkeys(
+    [0xAD, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065)]
+)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -63,9 +68,14 @@ class Asked:
 def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:
     """Whether an object has the key of one of some fields."""
     names = {f.name.casefold() for f in fields}
-    return any(key.strip().casefold() in names for key, _ in pairs)
+    return any(folded_key(key) in names for key, _ in pairs)
 
 
 def under(pairs: Pairs, name: str) -> list[Any]:
     """All values an object has under a key, letter case aside."""
-    return [value for key, value in pairs if key.strip().casefold() == name.casefold()]
+    return [value for key, value in pairs if folded_key(key) == name.casefold()]
+
+
+def folded_key(key: str) -> str:
+    """A key without letter case, invisible marks and space around it."""
+    return key.translate(INVISIBLE).strip().casefold()

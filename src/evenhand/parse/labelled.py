@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 
 from evenhand.parse.asked import Asked
-from evenhand.parse.leading import OPENERS, UNIT, leading_number, states_other_scale
-from evenhand.parse.quoted import Quotations, quotations
-from evenhand.parse.values import BETWEEN, SIDE, failed, menu, plain, read_words
+from evenhand.parse.corrections import corrected_lines, put_instead
+from evenhand.parse.leading import APART, OPENERS, UNIT, leading_number, states_other_scale
+from evenhand.parse.quoted import Quotations, is_example, quotations
+from evenhand.parse.values import BETWEEN, SIDE, failed, menu, over, plain, read_words
 from evenhand.rubric.model import OutputField
 from evenhand.verdict import Failure, FieldOutcome
 
@@ -36,6 +37,7 @@ _RESULT = re.compile(r"\[RESULT\]\s{0,99}[:：]?[ \t]{0,99}", re.IGNORECASE)
 _LABEL_END = re.compile(
     r"[*_\"'”’`)\]]*\s*(?:\Z|[.,;:!(，。；：！、–—|\"<}]|-\s|(?:is|because|since|as|wins)\b)", re.IGNORECASE
 )
+_WIDE = re.compile(r"[^\S\n]{9,}+")
 _VISIBLE = re.compile(r"\S")
 _NUMBER_FIRST = re.compile(r"[\W_]*[0-9]")
 #: Every sign that ends a line, as the one that does so elsewhere here; the length stays.
@@ -63,6 +65,15 @@ def ratings(text: str, wanted: OutputField, asked: Asked, *, ended: bool, quotes
         outcomes += [*_in_marks(text, quoted, wanted), *_results(text, quoted, wanted, ended=ended)]
     definite = [o for o in outcomes if o.failure not in _WEAK or _NUMBER_FIRST.match(o.detail)]
     return definite or outcomes[:1]
+
+
+def corrections(text: str, wanted: OutputField, asked: Asked) -> list[FieldOutcome]:
+    """The values that lines as "Correction: 3" put in place of one that was found; only for a lone value field."""
+    if asked.only is not wanted or wanted.scale is None:
+        return []
+    text = text.translate(_LINE_ENDS)
+    quoted = quotations(text)
+    return [o for m, o in corrected_lines(wanted.scale, text) if not quoted.hold(m.start("value"), m.end("value"))]
 
 
 def nothing_but(text: str, wanted: OutputField) -> FieldOutcome | None:
@@ -109,7 +120,7 @@ def _after_labels(
     labels: list[tuple[int, re.Match[str]]] = []
     for match in _label(wanted, alone).finditer(text):
         after = _AFTER.match(text, match.end())
-        if after is None or quoted.hold(match.start(), after.end()):
+        if after is None or quoted.hold(match.start(), after.end()) or is_example(text, match.start()):
             continue
         if (after["is"] or "").strip() == "is" and not match["my"]:
             continue
@@ -136,13 +147,13 @@ def _behind(
     text: str, label: int, after: re.Match[str], end: int, wanted: OutputField, *, ended: bool
 ) -> FieldOutcome | None:
     """What stands behind a label and before ``end``, on its line or alone on the next one."""
-    line = text[after.end() : min(end, after.end() + _LINE)].partition("\n")[0]
-    last = after.end() + len(line) == len(text)
+    line, stop = _line(text, after.end(), end)
+    last = stop == len(text)
     if not line.strip(OPENERS):
-        rest = _VISIBLE.search(text, after.end() + len(line))
+        rest = _VISIBLE.search(text, stop)
         if rest is None:
             return None if after["aside"] is not None else failed(Failure.TRUNCATED, text[-_LINE:].strip())
-        below = text[rest.start() : rest.start() + _LINE + 1].partition("\n")[0]
+        below, _ = _line(text, rest.start(), min(len(text), rest.start() + _LINE + 1))
         return nothing_but(below.strip().rstrip(","), wanted)
     opened = text[max(label - 40, 0) : label].rpartition("\n")[2] + text[label : after.end()]
     # The end of the text is the end of the value only where nothing is left open.
@@ -153,6 +164,16 @@ def _behind(
             return failed(Failure.SCALE_MISMATCH, f"{after[0]}{line}".strip())
         return leading_number(scale, line, last=last, unsure=unsure)
     return _leading_label(wanted, line, unsure=unsure)
+
+
+def _line(text: str, start: int, end: int) -> tuple[str, int]:
+    """A line, wide gaps narrowed, with a denominator that stands on the next one; and where it stops in the text."""
+    line = text[start:end].partition("\n")[0]
+    stop = start + len(line)
+    line = _WIDE.sub(" ", line)[: _LINE + 1]
+    if len(line) <= _LINE and stop < len(text) and text[stop] == "\n" and (below := APART.match(text, stop)):
+        return f"{line} {below[0].strip()}", below.end()
+    return line[:_LINE], stop if len(line) <= _LINE else start + _LINE
 
 
 def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutcome:
@@ -169,7 +190,13 @@ def _leading_label(wanted: OutputField, line: str, *, unsure: bool) -> FieldOutc
         return failed(Failure.AMBIGUOUS, words)
     one = re.match(rf"{side}(?P<label>{either})(?!\w)", bare, re.IGNORECASE)
     if one and _LABEL_END.match(bare, one.end()):
-        return read_words(wanted, one["label"])
+        first, behind = read_words(wanted, one["label"]), bare[one.end() :]
+        aside = re.match(rf"[*_\"'`]{{0,6}}\s*\(\s*{side}(?P<label>{either})\s*\)", behind, re.IGNORECASE)
+        second = read_words(wanted, aside["label"]) if aside else None
+        if scale is not None and second is None:
+            second = put_instead(scale, behind.lstrip(" *_(（\"'`"))
+        rival = second is not None and second.failure is None and second.value != first.value
+        return failed(Failure.AMBIGUOUS, words) if rival else first
     return failed(outcome.failure if len(words.split()) <= 3 else Failure.NO_RATING, words)
 
 
@@ -182,14 +209,23 @@ def _tagged(text: str, quoted: Quotations, wanted: OutputField) -> Iterator[Fiel
         if match[2] is None or quoted.hold(*match.span()):
             continue
         whole = match[2].endswith(">")
-        yield read_words(wanted, match[1]) if whole else failed(Failure.TRUNCATED, match[0])
+        yield _divided(wanted, match[1], text, match.end()) if whole else failed(Failure.TRUNCATED, match[0])
+
+
+def _divided(wanted: OutputField, said: str, text: str, end: int) -> FieldOutcome:
+    """A value in a tag or brackets; a denominator behind them belongs to it."""
+    divisor = APART.match(text, end)
+    if divisor and wanted.scale is not None and wanted.scale.numeric and not over(wanted.scale, divisor["number"]):
+        return failed(Failure.SCALE_MISMATCH, f"{said}{divisor[0]}")
+    return read_words(wanted, said)
 
 
 def _in_marks(text: str, quoted: Quotations, wanted: OutputField) -> Iterator[FieldOutcome]:
     """Values in double brackets."""
     for match in _NUMBERED_MARKS.finditer(text):
         if not quoted.hold(*match.span()):
-            yield read_words(wanted, match[1]) if match[2] == "]]" else failed(Failure.TRUNCATED, match[0])
+            closed = match[2] == "]]"
+            yield _divided(wanted, match[1], text, match.end()) if closed else failed(Failure.TRUNCATED, match[0])
 
 
 def _results(text: str, quoted: Quotations, wanted: OutputField, *, ended: bool) -> Iterator[FieldOutcome]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from decimal import Decimal
 
+from evenhand.parse.corrections import number_word, put_instead
 from evenhand.parse.values import BETWEEN, NUMBER, OVER, failed, on_scale, over, plain
 from evenhand.scale import Scale
 from evenhand.verdict import Failure, FieldOutcome
@@ -22,13 +23,16 @@ UNIT = re.compile(
     r"\s*(?:(?:points?|stars?|pts?\.?|marks?|overall|in\s+total)(?!\w)|分(?!之|制)|颗?星|[★☆⭐🌟]+)", re.IGNORECASE
 )
 _DENOMINATOR = re.compile(
-    rf"\s*[,;]?\s*-*\s*[(\[]?\s*(?P<over>{OVER})\s*(?:an?\s+)?(?:(?:possible|total|maximum|max)\s+)?(?:of\s+)?"
+    rf"\s*[,;]?\s*-*\s*[*_`]{{0,3}}[(\[]?\s*(?P<over>{OVER})\s*(?:an?\s+)?(?:(?:possible|total|maximum|max)\s+)?(?:of\s+)?"
     rf"[*_`(\[]{{0,6}}(?P<number>{NUMBER})",
     re.IGNORECASE,
 )
+#: A denominator away from its number: on the next line, or behind the tag around it.
+APART = re.compile(rf"\s*+[*_`(\[]{{0,6}}(?:/|out\s+of)\s{{0,9}}[*_]{{0,3}}(?P<number>{NUMBER})", re.IGNORECASE)
 _ASIDE = re.compile(r"\s*[(\[【](?P<said>[^()\[\]【】]*)(?:[)\]】]|\Z)|\s*[(\[【](?P<open>.*)")
 _STATED = re.compile(
     r"[\s,;-]*(?P<said>(?:on|from|using)\s+(?:an?|the|our)\s[^.;]*(?:scale|range)\b[^.;]*"
+    rf"|(?:with|where)\s+{NUMBER}\s+(?:being|is|as|=|means)\s[^.;]*"
     r"|(?:scale|range|max(?:imum)?)\b[^.;]*|[0-9.]+\s*分制)",
     re.IGNORECASE,
 )
@@ -39,6 +43,11 @@ _SPAN = re.compile(
     rf"({_POINT_OF_SCALE})\s*(?:[-–—~]+|\b(?:to|through|and)\b|至|到)\s*({_POINT_OF_SCALE})", re.IGNORECASE
 )
 _CAP = re.compile(r"(?:\bof|\bto|[/至到]|满分)\s*([0-9]+(?:\.[0-9]+)?)\s*分?\Z", re.IGNORECASE)
+_BEST = r"(?:the\s+)?(?:best|highest|perfect|max(?:imum)?|top)\b(?:\s+(?:score|rating|mark))?"
+_TOP_STATED = re.compile(
+    rf"({_POINT_OF_SCALE})\s*(?:is|being|as|=|means)\s*{_BEST}|\b{_BEST}\s*(?:is|being|=|:)\s*({_POINT_OF_SCALE})(?![0-9.]|\s*[^\W\d_])",
+    re.IGNORECASE,
+)
 _ONLY_NUMBERS = re.compile(
     rf"[\s0-9.,;/~–—%=-]*[0-9][\s0-9.,;/~–—%=-]*|{NUMBER}\s*(?:to|至|到|{OVER})\s*{NUMBER}", re.IGNORECASE
 )
@@ -89,6 +98,8 @@ def leading_number(scale: Scale, line: str, *, last: bool, unsure: bool) -> Fiel
         if span and on_scale(scale, found["number"]).value == scale.top:
             return None  # the scale itself
         return failed(Failure.AMBIGUOUS, line.strip())
+    if _taken_back(scale, token, rest):
+        return failed(Failure.AMBIGUOUS, line.strip())
     if len(over_what) > 1:
         doubt = Failure.AMBIGUOUS
     elif over_what and not over(scale, over_what[0]["number"]):
@@ -115,6 +126,8 @@ def states_other_scale(scale: Scale, aside: str, *, before: bool) -> bool:
         return not (over(scale, span[2]) and on_scale(scale, span[1]).value == scale.bottom)
     if before and (cap := _CAP.search(said)):
         return not over(scale, cap[1])
+    if top := _TOP_STATED.search(said):
+        return not over(scale, top[1] or top[2])
     point = _POINT.search(said) if worded else None
     return point is not None and not over(scale, point[0])
 
@@ -150,11 +163,18 @@ def _remark(scale: Scale, token: str, said: str) -> Failure | None:
     if states_other_scale(scale, said, before=False):
         return Failure.SCALE_MISMATCH
     stated = _SPAN.search(said) or _SCALE_WORD.search(said)
-    if said.strip() == "?" or _ALTERNATIVE.match(said):
+    if said.strip() == "?" or _ALTERNATIVE.match(said) or _taken_back(scale, token, said):
         return Failure.AMBIGUOUS
     if _ONLY_NUMBERS.fullmatch(said) and not stated and said.strip() != token:
         return Failure.AMBIGUOUS
-    return None
+    spelled = number_word(said)
+    return Failure.AMBIGUOUS if spelled and on_scale(scale, spelled).value != on_scale(scale, token).value else None
+
+
+def _taken_back(scale: Scale, token: str, said: str) -> bool:
+    """Whether words behind a number put another one in its place."""
+    instead = put_instead(scale, said)
+    return instead is not None and instead.value != on_scale(scale, token).value
 
 
 def _other_share(scale: Scale, token: str, percent: str) -> Failure | None:

@@ -30,6 +30,12 @@ _KEY_CUT = re.compile(r"""(?:"(?:\\.|[^"\\\n]){0,200}\\?"?|[“”＂'‘’][^"
 _BARE = re.compile(r"[^\s,，}｝\]\[{｛\"“”＂][^,，}｝\]\[{｛\"“”＂\n]*")
 _ELEMENT = "]\"'“‘＂{｛[-0123456789tfnTFN"
 _COMMENT = re.compile(r"//|/\*|#")
+#: A comment that names the top of the scale of the number before it.
+_COMMENT_OVER = re.compile(
+    r"(?://|\#|/\*)\s{0,9}(?:(?:on\s+|from\s+)?(?:an?\s+)?(?:scale\s+(?:of\s+|from\s+)?)?\(?[0-9.]+\s?(?:[-–]|to)\s?"
+    r"|(?:max(?:imum)?|out\s+of|/)\s?[:=]?\s?)([0-9]+(?:\.[0-9]+)?)",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\s\S]|\Z)")
 _KEY_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -136,14 +142,14 @@ class Scanner:
             key, after = self._key(at, first=not pairs)
             bare_keys = bare_keys or key[1]
             value, after = self._value(self._skip(after), "loose" if bare_keys else "object", depth + 1, Pairs())
-            at = self._skip(after)
+            ended, at = after, self._skip(after)
             if depth == 0 and at == len(self.text):
                 self.last = (key[0], value)
             if self._char(at) in _COMMA:
                 at = self._skip(at + 1)
             elif self._char(at) not in _CLOSE and not KEY.match(self.text, at):
                 raise BrokenError
-            pairs.append((key[0], value))
+            pairs.append((key[0], _with_comment(value, self.text[ended:at])))
             self._char(at)
         return pairs, at + 1
 
@@ -233,6 +239,12 @@ class Scanner:
         if at >= len(self.text):
             raise CutError
         return self.text[at]
+
+
+def _with_comment(value: Any, gap: str) -> Any:
+    """A number together with the denominator that a comment on its line names; any other value as it is."""
+    said = _COMMENT_OVER.search(gap.partition("\n")[0]) if isinstance(value, str) and _NUMBER.match(value) else None
+    return Bare(f"{value} out of {said[1]}") if said else value
 
 
 def _unescape(body: str) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evenhand.parse.asked import Asked, has_any, under
+from evenhand.parse.asked import Asked, folded_key, has_any, under
+from evenhand.parse.leading import APART
 from evenhand.parse.lenient import STRICT, BrokenError, Budget, CutError, Pairs, Scanner, TooDeepError
-from evenhand.parse.values import is_placeholder, read_value
+from evenhand.parse.quoted import set_aside
+from evenhand.parse.values import failed, is_placeholder, over, read_value
 from evenhand.verdict import Failure, FieldOutcome
 
 #: Keys under which a tool call, or a schema that was filled in, holds the object asked for.
@@ -108,9 +110,12 @@ def search(text: str, asked: Asked) -> Found:
     """All that the objects in a text hold of the fields asked for."""
     found = Found()
     outside, doubtful, last = [], [], 0
-    for region in _regions(text, asked, budget_for(text)):
+    regions = list(_regions(text, asked, budget_for(text)))
+    for region, aside in zip(regions, set_aside(text, [(r.start, r.end) for r in regions]), strict=True):
         outside.append(text[last : region.start])
         last = region.end
+        if aside and region.kind in ("clean", "guessed"):
+            continue
         inner = _KEY_BEFORE.search(text, max(0, region.start - _LOOK_BACK), region.start)
         if region.kind == "broken" or inner:
             found.broken = True  # an object behind a key belongs to one that could not be read
@@ -118,6 +123,7 @@ def search(text: str, asked: Asked) -> Found:
             _take_cut(found, asked, region)
         elif region.kind != "other":
             take(found, asked, region.value, strict=region.strict)
+            _divide(found, asked, APART.match(text, region.end))
         if region.kind in ("guessed", "broken", "other"):
             doubtful.append(text[region.start : region.end])
     found.outside = "\n".join([*outside, text[last:]])
@@ -198,12 +204,21 @@ def _take_pairs(found: Found, asked: Asked, pairs: Pairs, *, strict: bool) -> No
                 found.add(wanted.name, read_value(wanted, raw))
 
 
+def _divide(found: Found, asked: Asked, divisor: re.Match[str] | None) -> None:
+    """Heed a denominator behind an object."""
+    lone = asked.only
+    if divisor is None or lone is None or lone.scale is None or lone.name not in found.values:
+        return
+    if not over(lone.scale, divisor["number"]):
+        found.values[lone.name] = [failed(Failure.SCALE_MISMATCH, divisor[0].strip())]
+
+
 def _take_cut(found: Found, asked: Asked, region: Region) -> None:
     """An object that was cut off: complete values count, any other value field may have come later."""
     found.cut = True
     pairs: Pairs = region.value
     texts = {f.name.casefold() for f in asked.texts}
-    if region.last is not None and region.last[0].strip().casefold() in texts:
+    if region.last is not None and folded_key(region.last[0]) in texts:
         pairs = Pairs([*pairs, region.last])
     if has_any(pairs, asked.fields):
         _take_pairs(found, asked, pairs, strict=False)
@@ -225,7 +240,7 @@ def _open(found: Found, asked: Asked, value: Pairs) -> list[Pairs]:
     """The object itself if it has an asked key, else those inside its wrapper; equal keys are wrappers alike."""
     if asked.has_value(value):
         return [value]
-    if {key.strip().casefold() for key, _ in value}.isdisjoint((*_SHELLS, *_WRAPPERS)):
+    if {folded_key(key) for key, _ in value}.isdisjoint((*_SHELLS, *_WRAPPERS)):
         opened = [_lone(value[0][1])] if len(value) == 1 else []
     else:
         shells: list[Any] = [value]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from evenhand.parse.asked import under
+from evenhand.parse.asked import INVISIBLE, under
 from evenhand.parse.lenient import Bare, Number, Pairs
 from evenhand.rubric.model import OutputField
 from evenhand.scale import Scale, Value
@@ -35,10 +35,7 @@ _MARKS = " \t\r\n*_`\"'“”‘’[](){}（）【】「」.。,，;；:：!！"
 SIDE = r"(?:(?:assistant|response|answer|model|option|candidate|助手|模型|回答|选项)\s*)"
 _SIDE = re.compile(rf"{SIDE}(?=\w\Z)", re.IGNORECASE)
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_INVISIBLE = dict.fromkeys(
-    [0xAD, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065)]
-)
-_PLAIN = {**_FULL_WIDTH, **_INVISIBLE, 0x3000: " ", 0x00A0: " ", 0x2212: "-", 0x2044: "/"}
+_PLAIN = {**_FULL_WIDTH, **INVISIBLE, 0x3000: " ", 0x00A0: " ", 0x2212: "-", 0x2044: "/"}
 
 
 def plain(text: str) -> str:
