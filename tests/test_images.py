@@ -127,7 +127,7 @@ def test_addresses_are_taken_as_they_are(tmp_path: Path) -> None:
         ("gone.png", "images 'gone.png' is not there: no such file"),
         ("/gone/x.png", "'/gone/x.png' is not there"),
         ("sub", "'sub' is no file"),
-        ("a\0b", "can't be read"),
+        ("a\0b", "can't be read: no file can have this name"),
         ("n" * 5000, "can't be read: File name too long"),
         ("iVBORw0KGgo!" + "x" * 5000, "is neither a file nor valid base64"),
         ("text.png", "is no PNG, JPEG, GIF or WebP image; convert it; its bytes count, not its name"),
@@ -359,3 +359,33 @@ def test_shown_images_need_a_field() -> None:
     """A rubric that shows images and reads none is a mistake."""
     with pytest.raises(RubricError, match="images are shown, but no input is of type images"):
         rubric(TEXT.replace("  optional: {image: images}\n", "") + "images: {shown: true}\n")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:pa55-word@h.example/x.png",
+        "https://pa55-word@h.example/x.png",
+        "http://user:pa55-word/more@h.example/x.png",
+        "ftp://user:pa55-word@h.example/x.png",
+    ],
+)
+@pytest.mark.parametrize("opened", [True, False])
+def test_an_address_with_a_password_is_refused(tmp_path: Path, address: str, opened: bool) -> None:
+    """It would be stored and printed; what is told has a remedy and does not repeat it."""
+    if opened or "/more" not in address:
+        data = str(write_jsonl(tmp_path / "d.jsonl", [{"question": "q", "answer": "a", "images": address}]))
+        (row,) = read_items(data, SPEC, open_images=opened)
+        assert isinstance(row, BadRow)
+        told = "\n".join(problem.render("d.jsonl") for problem in row.problems)
+        assert "address" in told and "pa55" not in told
+    assert image(tmp_path, "https://h.example/a@2x.png").reference == "https://h.example/a@2x.png"
+
+
+@pytest.mark.parametrize("name", ["a\0b.png", "a\ud800.png"])
+def test_a_name_that_no_file_can_have_is_told_plainly(name: str) -> None:
+    """A NUL or half a surrogate pair in a path is one problem, in words of ours."""
+    (row,) = read_items([{"question": "q", "answer": "a", "images": name}], SPEC, open_images=True)
+    assert isinstance(row, BadRow)
+    (told,) = row.problems
+    assert not any(word in told.message for word in ("null byte", "codec", "\0", "\ud800"))

@@ -358,3 +358,40 @@ def test_hhh_as_published(shared: Callable[[str], Path]) -> None:
     ]  # fmt: skip
     assert rubric.criteria[0].scale.values == ("about the same", "slightly better", "better", "significantly better")
     assert (rubric.scales["rank"].bottom, rubric.scales["rank"].top) == (1, 7)
+
+
+@pytest.mark.parametrize("count", [100, 101, 20_000])
+def test_holes_are_counted(count: int, tmp_path: Path) -> None:
+    """A hundred different holes are read; more are refused at once, in a prompt and in a rubric file."""
+    text = "{answer} " + " ".join(f"{{h{k}}}" for k in range(count - 1))
+    path = written(tmp_path, text, "a.txt")
+    if count == 100:
+        assert len(imported(path).item.fields) == 100
+        return
+    with pytest.raises(TemplateError, match=rf"a\.txt has {count} different holes, more than 100\n  show fewer"):
+        import_prompt(path)
+    head = "rubric: r\nmode: score\nitem: {required: {answer: text}}\n"
+    head += "criteria: [{name: c, text: t, scale: {range: [0, 4]}}]"
+    problems = lint(f"{head}\nprompt: [{{role: user, template: {text!r}, style: plain}}]\n", "r.yaml")
+    assert any(f"the template has {count} different holes, more than 100" in str(problem) for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("X = " + "+".join(["1"] * 3000), "prompts.py: not readable as Python: nested too deeply"),
+        ("X = 'a'\nY = " + "-" * 3000 + "1", "prompts.py: not readable as Python: nested too deeply"),
+        ("X = 'a'\nY = " + "9" * 5000, "prompts.py:2: not Python: a number has too many digits"),
+        ("X = 'a'\nY = '\0'", "prompts.py:2: not Python: it holds a NUL character"),
+        ("X = '{answer}'\n\nX = 'b'", "prompts.py:3: X was given before, in line 1"),
+        ("X = {\n'a': '{answer}',\n'b': [{1: 'x',\n1: 'y'}]}", "prompts.py:4: the key 1 was given before, in line 3"),
+        ("X = {'a': '{answer}', 'a': 'b'}", "prompts.py:1: the key 'a' was given before, in line 1"),
+        ("X = {[1]: '{answer}'}", "prompts.py:1: [1] can't be a key"),
+    ],
+)
+def test_what_python_would_say_or_hide_is_told_plainly(text: str, said: str, tmp_path: Path) -> None:
+    """Nesting and numbers beyond limits, and what would be overwritten, are refused in words of ours, with lines."""
+    with pytest.raises((RubricError, InputError)) as caught:
+        import_prompt(written(tmp_path, text))
+    told = str(caught.value)
+    assert said in told and not any(word in told for word in ("recursion", "set_int_max", "hexadecimal", "null bytes"))

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+#: Characters that steer a terminal or turn the order of what is shown: controls but tab and the end of a line, and
+#: the marks of bidirectional text that reach beyond themselves.
+_STEERING = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+
 
 def counted(n: int, noun: str) -> str:
     """A number with its noun, as in "1 row" and "2 rows"; the plural must end in a bare s."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def visible(text: str) -> str:
+    """A text fit for a terminal: what would steer it is shown as an escape of JSON, so that JSON stays JSON."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

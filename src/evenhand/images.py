@@ -36,6 +36,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?=//)|data:", re.IGNORECASE)
 #: How the base64 of the four kinds begins. A path may begin so too, but has a dot, or is short.
 _BASE64_BEGINS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}={0,2}")
+#: What may be a name or password in an address, also where it is so written that host and port can't be read.
+_LOGIN = re.compile(r"\A([^/]*//)(?=[^/?#]*(?:@|:(?!\d*(?:[/?#]|$)))).*@", re.DOTALL)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG segments that tell the size
 _Size = tuple[int, int]
 
@@ -71,7 +74,7 @@ def with_images(checked: CheckedRow, spec: ItemSpec, folder: Path) -> CheckedRow
         images = []
         for reference in fields.get(name) or ():
             count += 1
-            if count > MAX_IMAGES:
+            if count > MAX_IMAGES or _HALF_PAIR.search(reference):  # the latter is a problem of the row already
                 continue
             try:
                 images.append(_open(reference, folder))
@@ -143,8 +146,9 @@ def _is_inline(reference: str) -> bool:
 def _address(reference: str) -> str:
     """An http(s) address, fit to be sent as it is."""
     try:
-        host = urlsplit(reference).hostname
-    except ValueError:
+        parts = urlsplit(reference)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:  # also of a port that is no number
         host = None
     if not host or len(reference) > _MAX_URL or not reference.isprintable() or " " in reference:
         raise _Wrong("is no address that can be fetched", "https://HOST/PATH, without spaces")
@@ -180,10 +184,11 @@ def _file_bytes(reference: str, folder: Path) -> bytes:
         raise _Wrong("is not there: no such file", remedy) from None
     except _Wrong:
         raise
-    except (OSError, ValueError) as error:  # also names that no file can have
+    except (OSError, ValueError) as error:
         if reference.startswith(_BASE64_BEGINS):
             raise _Wrong("is neither a file nor valid base64") from None
-        raise _Wrong(f"can't be read: {getattr(error, 'strerror', None) or error}", remedy) from None
+        reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+        raise _Wrong(f"can't be read: {reason}", remedy) from None
     return data
 
 
@@ -261,4 +266,5 @@ _KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[bytes], _Size]], ...
 
 
 def _told(reference: str) -> str:
+    reference = _LOGIN.sub(r"\1...@", reference)
     return repr(reference if len(reference) <= _SHOWN else f"{reference[: _SHOWN - 3]}...")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from evenhand.rubric.model import ItemSpec
 
 #: Fields that may be given as a whole conversation, whose last message is the text.
 PROMPT_FIELDS = ("question", "prompt", "input")
+#: An address with a name or password before its host.
+_LOGIN = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*@")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -170,6 +173,8 @@ def _images(value: Any) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v.strip() for v in value):
         raise Mistake("is not a list of images (paths or addresses)")
+    if any(map(_LOGIN.match, value)):  # not shown: it would be stored and printed with the run
+        raise Mistake("has an address with a user name or password; give one without, or the path of a copy")
     return tuple(value)
 
 

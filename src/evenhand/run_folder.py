@@ -139,6 +139,8 @@ def lock(folder: Path) -> int:
 
 def unusable(folder: Path, error: sqlite3.Error) -> RunError:
     """What to tell of an error of the database."""
+    if str(error).startswith("no such table"):
+        return damaged(folder, "it is empty, or holds no run")
     # Without a code it is Python's own: a text that is not UTF-8, which the store never writes.
     if getattr(error, "sqlite_errorname", _DAMAGE[0]).startswith(_DAMAGE):
         return damaged(folder, str(error))

@@ -148,6 +148,9 @@ def read_items(
     require_counts(limit=limit, sample=sample, max_bytes=max_bytes)
     mapping = mapping or {}
     require_mapping(mapping, spec)
+    if all(isinstance(given, str | os.PathLike) and str(given) == STDIN for given in (source, responses)):
+        hint = "put one of the two in a file"
+        raise InputError("rows and responses can't both come from standard input", hint=hint)
     opened = open_source(source, format=format, max_bytes=max_bytes)
     if responses is not None:
         opened = _with_responses(opened, open_source(responses, max_bytes=max_bytes), spec, mapping)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from urllib.parse import quote
 
 import pytest
@@ -135,3 +136,15 @@ def test_secrets_of_an_endpoint() -> None:
     assert set(found.secrets) == {"Bearer header-secret", "header-secret", "query+secret", "bare-secret"}
     shown = repr(found) + repr(BackendSettings(base_url=found.url, headers=headers))
     assert "secret" not in shown
+
+
+@pytest.mark.parametrize("key", ["sk-SECRETabcdef", "sk-proj-0123456789abcdef"])
+def test_parts_and_base64_of_a_key_are_blotted_out(key: str) -> None:
+    """Servers quote a key's begin or end, and some send it back encoded; words and short parts stay."""
+    clean = redactor(("Bearer " + key, key, "a header of words"))
+    for part in (key[:8], key[:11], key[-8:], key[-10:], b64encode(key.encode()).decode().rstrip("=")):
+        assert clean(f"Incorrect API key {part}...") == "Incorrect API key [redacted]..."
+    assert clean(f"{key[:9]}***{key[-9:]} {key[:9]}") == "[redacted]***[redacted] [redacted]"
+    assert (
+        clean(f"{key[:7]}* Bearer scheme, a header, *{key[-7:]}") == f"{key[:7]}* Bearer scheme, a header, *{key[-7:]}"
+    )

@@ -131,3 +131,12 @@ def test_fresh_starts_over_whatever_the_file_is(store: Path) -> None:
     assert run([*JUDGE, "--fresh"]) == 0
     assert len(statuses(store.parent)) == 6
     assert sorted(p.name for p in store.parent.iterdir()) == ["lock", "run.sqlite"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_file_is_damage(store: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """A store of no bytes ends with 4 and a remedy in every command."""
+    _spoil(store, b"", lambda spoilt: None)
+    assert run(COMMANDS[command]) == 4
+    error = capsys.readouterr().err
+    assert "run/run.sqlite is damaged: it is empty, or holds no run" in error and "--fresh" in error

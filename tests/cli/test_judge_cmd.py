@@ -489,3 +489,10 @@ def test_an_item_that_failed_is_shown_with_its_prompt(project: Path, capsys: pyt
     assert run(["show", "run", "--item", "i1"]) == 0
     told = capsys.readouterr().out
     assert "--- user" in told and "What is 1?" in told and "verdict: failed" in told
+
+
+def test_two_for_standard_input_twice(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows and responses can't be read from one stream."""
+    assert _judge("--responses", "-", data="-") == 2
+    said = "rows and responses can't both come from standard input\n  put one of the two in a file"
+    assert said in capsys.readouterr().err

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
+from evenhand._words import visible
 from evenhand.api import make_spec
+from evenhand.cli.main import run as command
 from evenhand.report import progress
+from evenhand.report.console import Terminal
 from evenhand.report.progress import Bar
 from evenhand.report.terminal import item_lines, print_summary
 from evenhand.rubric.load import load_rubric
@@ -135,3 +142,45 @@ def test_figures_by_task_stand_beside_the_item_mean(tmp_path: Path) -> None:
         line.startswith("* unofficial: one over the mean variance of scores within 1 paraphrase groups")
         for line in lines
     )
+
+
+STEERING = "a\x1b[31m\x9b2J\u202eb\u2066\x07\rc"
+SHOWN = "a\\u001b[31m\\u009b2J\\u202eb\\u2066\\u0007\\u000dc"
+
+
+def _texts(told: Any) -> Iterator[str]:
+    """All keys and texts of a JSON value."""
+    if isinstance(told, dict):
+        yield from told
+    for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+        yield from _texts(part)
+    if isinstance(told, str):
+        yield told
+
+
+def test_no_text_from_outside_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Controls and marks that turn the order of text are shown as escapes, in tables, lines and JSON; the data
+    keep them."""
+    out = tmp_path / "run"
+    run_it([{**row, "id": f"{STEERING}{k}", "system": STEERING} for k, row in enumerate(rows(2))], TWO, "fake", out)
+    for more in (["--by", "system"], ["--item", f"{STEERING}0"]):
+        assert command(["show", str(out), *more]) == 0
+        shown = capsys.readouterr().out
+        assert SHOWN in shown and not set(STEERING) & set(shown) - set("abc[31m2J")
+        assert command(["show", str(out), *more, "--json"]) == 0
+        printed = capsys.readouterr().out
+        assert not set("\x1b\x9b\u202e\u2066") & set(printed)
+        assert STEERING in " ".join(_texts(json.loads(printed)))
+    assert command(["show", str(out), "--item", STEERING]) == 2
+    assert SHOWN in capsys.readouterr().err
+    table = Table(STEERING, title=STEERING)
+    table.add_row(STEERING)
+    text = io.StringIO()
+    Terminal(file=text, width=100, force_terminal=True).print(table)
+    assert text.getvalue().count(SHOWN) == 3
+
+
+def test_lines_tabs_and_other_scripts_are_printed_as_they_are() -> None:
+    """What steers nothing stays, line ends of both kinds too."""
+    for text in ("a\tb\n\r\n评😀é", "\u05d0\u200f\u0661", '{"a": "\\u001b"}'):
+        assert visible(text) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import ipaddress
 import os
@@ -17,6 +18,9 @@ DEFAULT_URL = "https://api.openai.com/v1"
 _PATH = "/chat/completions"
 #: Shorter values are words like "none" or "EMPTY"; blotting them out would garble replies.
 _SHORTEST_SECRET = 8
+#: Such a value is a key rather than words; a part of it, as servers quote, is blotted out too.
+_LIKE_A_KEY = re.compile(r"(?=sk-|.*[A-Z0-9])[\w.~+/=-]+")
+_BLOT = "[redacted]"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
@@ -143,9 +147,11 @@ def _wrong(given: str, parts: SplitResult) -> str:
 
 def redactor(secrets: tuple[str, ...]) -> Callable[[str], str]:
     """A function that blots out every secret in a text, also where it is written with the escapes of JSON, of
-    addresses or of HTML."""
+    addresses or of HTML, or in base64; of a key also its first or last eight characters or more."""
     if not secrets:
         return str
+    keys = [secret for secret in secrets if _LIKE_A_KEY.fullmatch(secret)]
+    encoded = re.compile("|".join(re.escape(form) for secret in secrets for form in _base64(secret)))
     plain = re.compile("|".join(map(re.escape, secrets)))
     escaped = re.compile("|".join("".join(map(_writings, secret)) for secret in secrets))
     signs = {char for secret in secrets for char in secret if not char.isalnum()}
@@ -153,9 +159,32 @@ def redactor(secrets: tuple[str, ...]) -> Callable[[str], str]:
 
     def redact(text: str) -> str:
         pattern = escaped if any(mark in text for mark in marks) else plain  # seldom needed, and slow
-        return pattern.sub("[redacted]", text)
+        text = encoded.sub(_BLOT, pattern.sub(_BLOT, text))
+        for key in keys:
+            text = _without_begin(text, key, _BLOT)
+            if key[-_SHORTEST_SECRET:] in text:
+                text = _without_begin(text[::-1], key[::-1], _BLOT[::-1])[::-1]
+        return text
 
     return redact
+
+
+def _base64(secret: str) -> set[str]:
+    """A secret in base64, both alphabets, without what is filled up at the end."""
+    data = secret.encode("utf-8", "surrogatepass")
+    return {encode(data).decode().rstrip("=") for encode in (base64.b64encode, base64.urlsafe_b64encode)}
+
+
+def _without_begin(text: str, key: str, blot: str) -> str:
+    """The text without what begins as the key does, as far as it goes on so."""
+    begin = key[:_SHORTEST_SECRET]
+    pieces, done, at = [], 0, text.find(begin)
+    while at >= 0:
+        pieces += [text[done:at], blot]
+        part = text[at : at + len(key)]
+        done = at + next((n for n, (one, other) in enumerate(zip(part, key, strict=False)) if one != other), len(part))
+        at = text.find(begin, done)
+    return "".join([*pieces, text[done:]])
 
 
 def _writings(char: str) -> str:

@@ -46,9 +46,8 @@ def agree_command(
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return 0
-    from rich.console import Console
-
     from evenhand.report.agreed import print_agreement
+    from evenhand.report.console import Terminal
 
-    print_agreement(facts, Console(highlight=False, emoji=False))
+    print_agreement(facts, Terminal(highlight=False, emoji=False))
     return 0

@@ -113,13 +113,12 @@ def _conclude(check: Check, printer: _Printer, *, as_json: bool) -> int:
     if as_json:
         say(json.dumps({name: summary[name] for name in ("rows", "violations", "warnings")}))
     else:
-        from rich.console import Console
-
         from evenhand.report.checked import print_check
+        from evenhand.report.console import Terminal
 
         if printer.more:
             say(f"... and {printer.more} more; --json prints all, --out keeps them beside the rows")
-        print_check(summary, Console(highlight=False, emoji=False))
+        print_check(summary, Terminal(highlight=False, emoji=False))
     if summary["bad_rows"]:
         note(f"{counted(summary['bad_rows'], 'row')} can't be read")
     return int(summary["violations"])

@@ -31,9 +31,8 @@ def compare_command(runs: tuple[str, ...], by: str | None, margin: float, value:
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return 0
-    from rich.console import Console
-
     from evenhand.report.compared import print_comparison
+    from evenhand.report.console import Terminal
 
-    print_comparison(facts, Console(highlight=False, emoji=False))
+    print_comparison(facts, Terminal(highlight=False, emoji=False))
     return 0

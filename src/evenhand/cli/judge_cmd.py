@@ -85,14 +85,13 @@ def judge_command(data: str, judge_spec: str, out: str | None, **given: Any) -> 
 
 
 def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
-    from rich.console import Console
-
     from evenhand.api import Run
     from evenhand.cli.run_cmds import print_run
+    from evenhand.report.console import Terminal
     from evenhand.report.progress import Bar
     from evenhand.run import run
 
-    notes = Console(stderr=True)
+    notes = Terminal(stderr=True)
     bar = Bar(notes)
     try:
         outcome = asyncio.run(run(spec, progress=bar, signals=True))

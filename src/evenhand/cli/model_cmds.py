@@ -69,10 +69,11 @@ def path_of_model(name: str) -> None:
 @contextmanager
 def _bar() -> Iterator[Progress]:
     """A progress bar on stderr."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from evenhand.report.console import Terminal
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total)

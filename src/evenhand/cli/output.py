@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from evenhand._words import visible
 from evenhand.errors import EvenhandError
 
 _ESCAPE = "evenhand.escape"
@@ -23,12 +24,12 @@ class OutputError(EvenhandError):
 
 def say(text: object) -> None:
     """A line of data or figures, on standard output."""
-    click.echo(text, file=sys.stdout)
+    click.echo(visible(str(text)), file=sys.stdout)
 
 
 def note(text: object) -> None:
     """A line of progress or complaint, on standard error."""
-    click.echo(text, file=sys.stderr)
+    click.echo(visible(str(text)), file=sys.stderr)
 
 
 def take_over() -> None:

@@ -41,11 +41,10 @@ def print_run(facts: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return
-    from rich.console import Console
-
+    from evenhand.report.console import Terminal
     from evenhand.report.terminal import print_summary
 
-    print_summary(facts, Console(highlight=False, emoji=False))
+    print_summary(facts, Terminal(highlight=False, emoji=False))
 
 
 def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
@@ -76,11 +75,10 @@ def rank(run: str, value: str, as_json: bool) -> int:
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return 0
-    from rich.console import Console
-
+    from evenhand.report.console import Terminal
     from evenhand.report.standings import print_ranking
 
-    print_ranking(facts, Console(highlight=False, emoji=False))
+    print_ranking(facts, Terminal(highlight=False, emoji=False))
     return 0
 
 

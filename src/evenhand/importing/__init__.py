@@ -15,7 +15,7 @@ from evenhand.importing.source import Source, read_source
 from evenhand.importing.write import yaml_text
 from evenhand.rubric.load import parse_rubric
 from evenhand.rubric.model import Mode
-from evenhand.rubric.templates import NOTES, Style, split
+from evenhand.rubric.templates import MAX_HOLES, NOTES, Style, split
 from evenhand.rubric.yaml_tree import plain, read_yaml
 
 _CJK = re.compile(r"[\u4e00-\u9fff]")
@@ -136,6 +136,11 @@ def _choose(source: Source, wanted: str | None, style: Style | None, given: Mapp
         hint = f"say which one with --template: {', '.join(able[:12])}"
         raise TemplateError(f"{source.file} holds {len(able)} templates", hint=hint)
     place = able[0]
+    if len(holes[place]) > MAX_HOLES:
+        message = f"{f'{place} of ' if place else ''}{source.file} has {len(holes[place])} different holes"
+        raise TemplateError(
+            f"{message}, more than {MAX_HOLES}", hint="show fewer inputs, or double braces that are no holes"
+        )
     notes, names = _type_notes(source)
     parent = place.rpartition(".")[0]
     beside = {key.rpartition(".")[2].lower(): key for key in source.texts if key.rpartition(".")[0] == parent}

@@ -97,11 +97,13 @@ def leads(holes: Iterable[str], given: Mapping[str, str], *, notes: bool, compar
     if compare and not {"response_a", "response_b"} & set(found.values()):
         pair = find_pair(hole for hole in holes if hole not in found)
         found |= dict(zip(pair, ("response_a", "response_b"), strict=False))
+    used = set(found.values())
     for hole in holes:
         if hole not in found:
             name = _usual(hole, notes)
-            taken = name in found.values() or (compare and name == "answer")
+            taken = name in used or (compare and name == "answer")
             found[hole] = _snake(hole) if name is None or taken else name
+            used.add(found[hole])
     return found
 
 

@@ -120,7 +120,7 @@ def _no_statement(line: str) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             body = ast.parse(line).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     node: ast.AST = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else ast.Pass()
     while isinstance(node, ast.Attribute):
@@ -148,17 +148,21 @@ def _parse(text: str) -> ast.Module:
 
 
 def _assignments(text: str, file: str) -> dict[str, Any]:
+    if "\0" in text:
+        line = text.partition("\0")[0].count("\n") + 1
+        raise RubricError(
+            [Problem(line, "", "not Python: it holds a NUL character", "delete the character")], file=file
+        )
     try:
         module = _parse(text)
     except SyntaxError as error:
-        problem = Problem(error.lineno, "", f"not Python: {error.msg}", _LITERALS_ONLY)
+        raise RubricError([_no_python(error)], file=file) from None
+    except (RecursionError, MemoryError):
+        problem = Problem(None, "", "not readable as Python: nested too deeply", _LITERALS_ONLY)
         raise RubricError([problem], file=file) from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise RubricError(
-            [Problem(None, "", f"not readable as Python: {error or 'nested too deeply'}")], file=file
-        ) from None
     problems: list[Problem] = []
     values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
     for node in module.body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue  # a docstring
@@ -169,14 +173,48 @@ def _assignments(text: str, file: str) -> dict[str, Any]:
         if value is None or not all(isinstance(target, ast.Name) for target in targets):
             problems.append(_refused(node))
             continue
-        wrong = [_refused(part) for part in _no_literals(value)]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        problems += [_twice(name, lines[name], node.lineno) for name in names if name in lines]
+        lines |= dict.fromkeys(names, node.lineno)
+        wrong = [_refused(part) for part in _no_literals(value)] or list(_keys_twice(value))
         problems += wrong
         if not wrong:
-            read = ast.literal_eval(value)
-            values |= {target.id: read for target in targets if isinstance(target, ast.Name)}
+            values |= dict.fromkeys(names, ast.literal_eval(value))
     if problems:
         raise RubricError(sorted(problems, key=lambda problem: problem.line or 0), file=file)
     return values
+
+
+def _no_python(error: SyntaxError) -> Problem:
+    """What to tell of a text that doesn't parse; Python's own advice on long numbers is about its settings."""
+    said = "a number has too many digits" if "integer string conversion" in error.msg else error.msg
+    return Problem(error.lineno, "", f"not Python: {said}", _LITERALS_ONLY)
+
+
+def _twice(what: str, first: int, line: int) -> Problem:
+    return Problem(
+        line, "", f"{what} was given before, in line {first}", "only one of them can count: delete the other"
+    )
+
+
+def _keys_twice(value: ast.expr) -> Iterator[Problem]:
+    """Keys that stand twice in a dict, and keys that no dict can have; the value holds nothing but literals."""
+    todo: list[ast.AST] = [value]
+    while todo:
+        node = todo.pop()
+        todo += node.elts if isinstance(node, ast.List | ast.Tuple) else []
+        if not isinstance(node, ast.Dict):
+            continue
+        todo += node.values
+        lines: dict[Any, int] = {}
+        for key in filter(None, node.keys):
+            read = ast.literal_eval(key)
+            try:
+                if read in lines:
+                    yield _twice(f"the key {f'{read!r}':.60}", lines[read], key.lineno)
+                lines[read] = key.lineno
+            except TypeError:  # a list, or what holds one
+                yield Problem(key.lineno, "", f"{f'{read!r}':.60} can't be a key", "only texts and numbers can")
 
 
 def _refused(node: ast.AST) -> Problem:

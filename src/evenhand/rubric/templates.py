@@ -15,6 +15,8 @@ from evenhand.rubric.yaml_tree import Node
 Style = Literal["plain", "format", "double"]
 #: What a hole may show beside the fields of an item: the notes for its type of question.
 NOTES = "types"
+#: Most different holes one template may have: a prompt that shows more inputs is a mistake, and slow to check.
+MAX_HOLES = 100
 _HOLES = {"plain": re.compile(r"\{([^\W\d]\w*)\}"), "double": re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")}
 
 
@@ -63,6 +65,11 @@ def read_template(context: Context, node: Node, item: ItemSpec) -> Template:
     fields = [field.name for field in item.fields if field.type != "images"]
     known = [*fields, *([NOTES] if context.root.get(NOTES) is not None else [])]
     holes = dict.fromkeys(hole for _, hole in pieces if hole)
+    if len(holes) > MAX_HOLES:
+        problems.add(
+            place, f"the template has {len(holes)} different holes, more than {MAX_HOLES}", "show fewer inputs"
+        )
+        return Template((), node.flag("strip"))
     for hole, lead in leads.items():
         if hole not in holes:
             problems.at(lead.key_line, lead.path, f"the template has no hole {shown(hole)}", known_names(hole, holes))
