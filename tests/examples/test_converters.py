@@ -91,7 +91,7 @@ def test_gaokao_points(shared: Shared, tmp_path: Path) -> None:
     """Recorded points are within full points but for the one item the set's notes name."""
     rows = convert("gaokao_bench", shared("data/gaokao_bench"), tmp_path / "items.jsonl")
     above = [row["id"] for row in rows if row["recorded_points"] > row["full_points"]]
-    assert above == ["Chinese_Language_Language_and_Writing_Skills_Open-ended_Questions-002"]
+    assert above == ["Chinese_Language_Language_and_Writing_Skills_Open_ended_Questions_002"]
 
 
 @pytest.mark.parametrize("script", [path.stem for path in sorted((EXAMPLES / "converters").glob("[a-z]*.py"))])
