@@ -346,7 +346,9 @@ def test_a_signal_stores_what_is_in_flight(project: Path, server: FakeServer, nu
     write_jsonl(project / "data.jsonl", rows(80))
     url = server.with_faults(latency="60")
     server.reset()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a child of nohup would never see it
     process = subprocess.Popen(_command(url, "--concurrency", "4"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    signal.signal(signal.SIGHUP, before)
     while process.poll() is None and _stored(project / "run") < 6:
         time.sleep(0.02)
     process.send_signal(number)
