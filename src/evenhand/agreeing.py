@@ -19,7 +19,6 @@ from evenhand.rubric.model import OutputField, Rubric
 from evenhand.scale import Span, Value
 from evenhand.sources import bad_row, open_source
 from evenhand.stats import annotators, association
-from evenhand.stats.estimates import Estimate
 from evenhand.stats.table import Level, Ratings
 from evenhand.store import Store
 from evenhand.tasks import group_of
@@ -252,7 +251,7 @@ def _field_facts(
         for statistic, found, kind in _statistics(ratings, how, rows, clusters)
     }
     if how.numeric and judges and len(people) == 1:
-        told["bias"] = _told(association.bias(ratings.at("interval").select([JUDGE, *taken])))
+        told["bias"] = association.bias(ratings.at("interval").select([JUDGE, *taken])).as_dict()
     if judges and len(people) > 1:
         test = annotators.alternative_annotator_test(ratings, judge=JUDGE, people=taken)
         told["alternative_test"] = {
@@ -304,11 +303,7 @@ def _band(value: Any, spans: Sequence[Span]) -> int | None:
 def _ceiling(ratings: Ratings, people: Sequence[str], judges: Sequence[str], statistic: str) -> dict[str, Any]:
     found = annotators.human_ceiling(ratings, people=people, judges=judges, statistic=statistic)
     return {
-        "judge": _told(found.judges[JUDGE]) if judges else None,
-        "people": _told(found.people) if len(people) > 1 else None,
-        "gap": _told(found.gaps[JUDGE]) if judges and len(people) > 1 and JUDGE in found.gaps else None,
+        "judge": found.judges[JUDGE].as_dict() if judges else None,
+        "people": found.people.as_dict() if len(people) > 1 else None,
+        "gap": found.gaps[JUDGE].as_dict() if judges and len(people) > 1 and JUDGE in found.gaps else None,
     }
-
-
-def _told(estimate: Estimate) -> dict[str, Any]:
-    return estimate.as_dict()

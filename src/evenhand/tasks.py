@@ -9,8 +9,8 @@ from typing import Any
 
 from evenhand.item import Item
 from evenhand.rubric.model import Aggregate, Rubric
-from evenhand.stats.estimates import CONFIDENCE, Estimate
-from evenhand.stats.means import ClusteredMean
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.means import ClusteredMean, joint_error
 
 UNTYPED = "(none)"
 
@@ -150,13 +150,9 @@ def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Est
     if len(parts) < len(means):
         lacking = len(means) - len(parts)
         return Estimate(value, n=n, clusters=clusters, reason=f"{lacking} of {len(means)} tasks have no interval")
-    variance = math.fsum(part for part, _ in parts)
-    freedom = variance**2 / math.fsum(part**2 / degrees for part, degrees in parts)
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
+    se, reach, _ = joint_error(parts)
     ci = (max(bounds[0], value - reach), min(bounds[1], value + reach))
-    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=math.sqrt(variance))
+    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=se)
 
 
 def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from evenhand.stats.estimates import CONFIDENCE, Estimate, few
 
@@ -75,7 +75,20 @@ class ClusteredMean:
         )
 
 
-def _t_quantile(freedom: int) -> float:
+def joint_error(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
+    """Standard error of a sum of independent means, the reach of its interval to either side, degrees of freedom.
+
+    Args:
+        parts: Variance (> 0 in sum) and degrees of freedom of each mean.
+
+    Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
+    """
+    variance = math.fsum(part for part, _ in parts)
+    freedom = variance**2 / math.fsum(part**2 / degrees for part, degrees in parts)
+    return math.sqrt(variance), _t_quantile(freedom) * math.sqrt(variance), freedom
+
+
+def _t_quantile(freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))

@@ -12,6 +12,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from evenhand.errors import StatisticError
 from evenhand.stats.estimates import CONFIDENCE, Estimate
+from evenhand.stats.means import joint_error
 from evenhand.stats.resample import cluster_sums, mean_interval
 from evenhand.stats.table import Floats, Ints
 
@@ -114,10 +115,7 @@ def unpaired_comparison(
     if len(parts) < 2 or math.fsum(v for v, _ in parts) <= 0:
         reason = "; ".join(dict.fromkeys(m.reason for m in means if m.reason)) or "no variation"
         return Comparison(Estimate(value, n=n, clusters=groups, reason=reason), False, None, test, None)
-    variance = math.fsum(v for v, _ in parts)
-    freedom = variance**2 / math.fsum(v**2 / d for v, d in parts)
-    se = math.sqrt(variance)
-    reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * se
+    se, reach, freedom = joint_error(parts)
     difference = Estimate(
         value,
         (value - reach, value + reach),
