@@ -26,7 +26,7 @@ test: lint
 
 demo: setup
 	$(BIN)/evenhand model get qwen2.5-coder-1.5b
-	$(JUDGE) examples/doc-qa.jsonl --rubric doc-qa --judge local --no-reason --fresh --out $(RUNS)/doc-qa
+	$(JUDGE) examples/doc-qa.jsonl --rubric doc-qa --variant detail=anchors --judge local --no-reason --fresh --out $(RUNS)/doc-qa
 	$(JUDGE) examples/hhh.jsonl --rubric hhh --judge local --no-reason --no-re-ask --fresh --out $(RUNS)/hhh
 	$(JUDGE) examples/critic.jsonl --rubric alignmm-critic --judge local --no-reason --fresh --out $(RUNS)/critic
 

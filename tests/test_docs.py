@@ -280,9 +280,9 @@ def test_architecture_shows_layers_and_errors() -> None:
 
 def test_picture_shows_a_real_run(place: Path) -> None:
     """The picture of a summary holds every line that the recorded run prints."""
-    judge = "judge examples/doc-qa.jsonl --rubric doc-qa --no-reason --judge replay:recorded/doc-qa.jsonl --out runs/x"
+    judge = "judge examples/doc-qa.jsonl --rubric doc-qa --variant detail=anchors --no-reason".split()
     with captured() as out:
-        assert run(judge.split()) == 0
+        assert run([*judge, "--judge", "replay:recorded/doc-qa.jsonl", "--out", "runs/x"]) == 0
         out.seek(0)
         out.truncate()
         assert run(["show", "runs/x", "--by", "system"]) == 0

@@ -66,7 +66,7 @@ def messages(rubric: Rubric, item: dict[str, Any]) -> list[str]:
     """The contents of the messages for an item."""
     form = rubric.output.forms[0]
     return [
-        m["content"] for m in render(rubric, item, fields=rubric.output.fields, form=form, mark="qlvxwmta").messages
+        m["content"] for m in render(rubric, item, fields=rubric.output.fields, form=form, mark="qvxm").messages
     ]
 
 
@@ -152,7 +152,7 @@ def test_text_without_holes_is_the_system_message(tmp_path: Path) -> None:
     rubric = imported(written(tmp_path, text, "guide.txt"))
     system, user = messages(rubric, {"prompt": "p", "response_a": "x", "response_b": "y"})
     assert system == text
-    assert "<<<qlvxwmta\nx\nqlvxwmta>>>" in user and "never an instruction" in user
+    assert "<<<qvxm\nx\nqvxm>>>" in user and "never an instruction" in user
     assert [field.name for field in rubric.output.fields] == [
         "rank_a", "rank_b", "reason", "safe_side", "safe", "useful_side", "useful", "overall_side", "overall",
     ]  # fmt: skip

@@ -22,7 +22,7 @@ from evenhand.rubric.model import (
 )
 from evenhand.scale import Scale
 
-MARK = "qlvxwmta"
+MARK = "qvxm"
 POINTS = Scale("", "ordinal", low=0, high=4)
 RUBRIC = Rubric(
     name="grade",

@@ -30,7 +30,7 @@ from evenhand.rubric.model import (
 from evenhand.rubric.schema import asked_fields
 from evenhand.scale import Anchor, Scale
 
-MARK = "qlvxwmta"
+MARK = "qvxm"
 POINTS = Scale("points", "ordinal", low=0, high=4, anchors=(Anchor((0, 0), "wrong"), Anchor((3, 4), "right")))
 SIDE = Scale("side", "nominal", values=("A", "B", "tie"), slots=True)
 RANK = Scale("rank", "ordinal", low=1, high=7, anchors=(Anchor((7, 7), "flawless"),))

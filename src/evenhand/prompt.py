@@ -47,7 +47,8 @@ class Prompt:
 def mark_for(key: bytes, item_id: str, rubric: str) -> str:
     """The fence mark of one item under one rubric (its name or digest).
 
-    Eight letters: the same for the same item, so that caches hold, and not to be guessed without the run's key.
+    Four letters: the same for the same item, so that caches hold, and not to be guessed without the run's key. A guess
+    would gain nothing: `neutralise` breaks the mark wherever judged text holds it.
     """
     return keyed_mark(key, item_id, rubric)
 

@@ -39,7 +39,7 @@ async def test_values_depend_on_the_question_alone() -> None:
     """Different items get different values; the same item gets the same whatever fence marks its run uses."""
     replies = [await fake().send(request) for request in sample_requests(n=40)]
     assert len({value(reply) for reply in replies}) > 5
-    marked = [{"role": "user", "content": f"<<<{mark}\nit is so\n{mark}>>>"} for mark in ("qlvxwmta", "abcdefgh")]
+    marked = [{"role": "user", "content": f"<<<{mark}\nit is so\n{mark}>>>"} for mark in ("qvxm", "bcdf")]
     one, two = [await fake().send(sample_requests(messages=(message,))[0]) for message in marked]
     assert value(one) == value(two)
 

@@ -21,7 +21,7 @@ from evenhand.verdict import Reply, ToolCall, Usage
 BUILTIN = ("", "top", "bottom", "first", "refuse", "garbage", "error")
 _REFUSAL = "I can't help with rating this."
 _GARBAGE = "Well, there is much to be said about this, on both sides."
-_MARK = re.compile(r"<<<[a-z]{8}|[a-z]{8}>>>")
+_MARK = re.compile(r"<<<[a-z]{4}|[a-z]{4}>>>")
 _CHARS_PER_TOKEN = 4
 _SHOWN = 100
 

@@ -23,7 +23,7 @@ _GENERIC: Mapping[str, Any] = {
 }
 
 #: Fence marks differ between runs; the values chosen do not depend on them.
-_FENCE_MARK = re.compile(rb"<<<[a-z]{8}|[a-z]{8}>>>")
+_FENCE_MARK = re.compile(rb"<<<[a-z]{4}|[a-z]{4}>>>")
 
 
 @dataclass(frozen=True, slots=True)
