@@ -192,18 +192,21 @@ class Check:
         suggested = [name for name in self._rubric.let if name.removesuffix(SUGGESTED) in fields - {name}]
         ours = [*_COLUMNS, *suggested, *(f"{name}_{labels}" for name, _ in converted)]
 
-        def told() -> Iterator[dict[str, Any]]:
+        def rows() -> Iterator[dict[str, Any]]:
             for row in self._rows:
                 for finding in row.findings if on_finding is not None else ():
                     on_finding(finding)  # type: ignore[misc]
-                added = _columns(row.findings) | {name: row.derived.get(name) for name in suggested}
+                told = free_columns(row.raw, ours)
+                told |= _columns(row.findings)
+                for name in suggested:
+                    told[name] = row.derived.get(name)
                 for label, side in converted:
-                    added[f"{label}_{labels}"] = _written(write, row.values.get(label), row.values.get(side))
-                yield {**free_columns(row.raw, ours), **added}
+                    told[f"{label}_{labels}"] = _written(write, row.values.get(label), row.values.get(side))
+                yield told
 
         if Path(target).suffix.lower() == ".jsonl":
-            return write_rows(told, str(target))
-        with spooled(pickle.dumps(row) for row in told()) as spool:
+            return write_rows(rows, str(target))
+        with spooled(pickle.dumps(row) for row in rows()) as spool:
 
             def again() -> Iterator[dict[str, Any]]:
                 spool.seek(0)
@@ -258,6 +261,8 @@ class Check:
 
 
 def _columns(findings: tuple[Finding, ...]) -> dict[str, Any]:
+    if not findings:
+        return {"violations": "", "warnings": "", "messages": ""}
     ids: dict[Literal["violation", "warning"], list[str]] = {"violation": [], "warning": []}
     for finding in findings:
         ids[finding.severity].append(finding.rule)

@@ -16,7 +16,7 @@ from evenhand.errors import InputError, MissingExtraError
 _BATCH = 1000
 _INT64 = 1 << 63
 #: Gives the rows anew at each call: tables need a first pass for the columns that occur.
-Rows = Callable[[], Iterator[Mapping[str, Any]]]
+Rows = Callable[[], Iterator[dict[str, Any]]]
 
 
 def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -> int:
@@ -99,10 +99,11 @@ def _jsonl(rows: Rows, path: Path) -> int:
         return _write_jsonl(rows(), file)
 
 
-def _write_jsonl(rows: Iterator[Mapping[str, Any]], file: IO[str]) -> int:
+def _write_jsonl(rows: Iterator[dict[str, Any]], file: IO[str]) -> int:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     count = 0
     for row in rows:
-        file.write(json.dumps(dict(row), ensure_ascii=False) + "\n")
+        file.write(f"{encode(row)}\n")
         count += 1
     return count
 
