@@ -382,6 +382,31 @@ def test_an_address_with_a_password_is_refused(tmp_path: Path, address: str, ope
     assert image(tmp_path, "https://h.example/a@2x.png").reference == "https://h.example/a@2x.png"
 
 
+@pytest.mark.parametrize(
+    ("column", "given", "kept"),
+    [
+        ("images", "http://user:pa55-word@h.example/x.png", "http://...@h.example/x.png"),
+        ("image", "http://user:pa55-word/more@h.example/x.png", "http://...@h.example/x.png"),
+        ("picture", ["a.png", "ftp://pa55-word@h.example/x.png"], ["a.png", "ftp://...@h.example/x.png"]),
+        ("image", '["a@2.png", "https://u:pa55-word@h.example/é.png"]', '["a@2.png", "https://...@h.example/é.png"]'),
+        ("image", '["https://u:pa55-word@h.example/x.png"', "..."),
+        ("image", [{"url": "https://u:pa55-word@h.example/x.png"}], [{"url": "https://...@h.example/x.png"}]),
+    ],
+)
+def test_a_refused_row_is_kept_without_the_password(tmp_path: Path, column: str, given: Any, kept: Any) -> None:
+    """What is left out is stored and exported, and with it no name or password of an image's address."""
+    good = {"question": "q", "answer": "a", "image": "https://h.example/a@2x.png", "by": "me@h.example"}
+    bad = {"question": "q", "answer": "http://u:p@h.example", column: given}
+    mapping = {"image": "picture"} if column == "picture" else {}
+    lines = [{**good, "picture": good["image"]} if mapping else good, bad]
+    run_it(lines, SHOWN, "fake", tmp_path / "run", skip_bad=True, map=mapping)
+    first, second = Run(tmp_path / "run").rows()
+    assert second["status"] == "bad_row"
+    assert (second[column], second["answer"]) == (kept, "http://u:p@h.example")
+    assert (first["image"], first["by"]) == ([good["image"]], "me@h.example")
+    assert not any(b"pa55-word" in file.read_bytes() for file in (tmp_path / "run").iterdir())
+
+
 @pytest.mark.parametrize("name", ["a\0b.png", "a\ud800.png"])
 def test_a_name_that_no_file_can_have_is_told_plainly(name: str) -> None:
     """A NUL or half a surrogate pair in a path is one problem, in words of ours."""

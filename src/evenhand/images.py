@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import os
 import re
 import stat
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 
 from evenhand.errors import FinalBackendError, Problem
 from evenhand.item import CheckedRow
-from evenhand.item_values import Image
+from evenhand.item_values import Image, read_json
 from evenhand.rubric.model import ItemSpec
 
 #: Most bytes one image may have.
@@ -32,6 +33,8 @@ MAX_IMAGES = 16
 MAX_PIXELS = 64_000_000
 _MAX_URL = 8192
 _SHOWN = 80
+_DEPTH = 100
+_HIDDEN = "..."
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?=//)|data:", re.IGNORECASE)
 #: How the base64 of the four kinds begins. A path may begin so too, but has a dot, or is short.
 _BASE64_BEGINS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
@@ -88,6 +91,38 @@ def with_images(checked: CheckedRow, spec: ItemSpec, folder: Path) -> CheckedRow
         message = f"the row's images have {size:,} bytes together, more than {MAX_ITEM_BYTES:,}"
         problems.append(Problem(None, "", message, "scale them down"))
     return replace(checked, fields=fields, problems=tuple(problems))
+
+
+def without_logins(row: Mapping[str, Any], spec: ItemSpec, mapping: Mapping[str, str]) -> dict[str, Any]:
+    """A refused row fit to be stored: names and passwords are cut from the addresses in its columns of images.
+
+    Args:
+        row: Column -> value, as in the data.
+        spec: What the rubric reads.
+        mapping: Field name -> column.
+    """
+    names = {f.name for f in spec.fields if f.type == "images"}
+    columns = names | {
+        column for column, name in (*spec.aliases.items(), *((c, name) for name, c in mapping.items())) if name in names
+    }
+    return {column: _without_login(value) if column in columns else value for column, value in row.items()}
+
+
+def _without_login(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, Mapping | list | tuple):
+        if depth > _DEPTH:
+            return _HIDDEN
+        if isinstance(value, Mapping):
+            return {name: _without_login(v, depth + 1) for name, v in value.items()}
+        return [_without_login(v, depth + 1) for v in value]
+    if not isinstance(value, str) or "@" not in value:
+        return value
+    if not value.lstrip().startswith("["):
+        return _LOGIN.sub(rf"\1{_HIDDEN}@", value)
+    try:
+        return json.dumps(_without_login(read_json(value), depth + 1), ensure_ascii=False)
+    except ValueError:
+        return _HIDDEN  # no list after all, so where an address begins and ends can't be told
 
 
 def of_item(fields: Mapping[str, Any]) -> Iterator[Image]:
@@ -266,5 +301,5 @@ _KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[bytes], _Size]], ...
 
 
 def _told(reference: str) -> str:
-    reference = _LOGIN.sub(r"\1...@", reference)
+    reference = _LOGIN.sub(rf"\1{_HIDDEN}@", reference)
     return repr(reference if len(reference) <= _SHOWN else f"{reference[: _SHOWN - 3]}...")

@@ -18,7 +18,7 @@ from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings
 from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
 from evenhand.fitting import column_hint
-from evenhand.images import folder_of
+from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge, hidden_images
 from evenhand.keywords import number
@@ -283,7 +283,8 @@ def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
             good += 1
             yield StoredRow(row.row, row, None, {})
         elif spec.skip_bad:
-            yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), row.raw)
+            raw = without_logins(row.raw, spec.rubric.item, spec.mapping)
+            yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), raw)
         else:
             bad += 1
             columns |= row.raw.keys() if bad <= _SHOWN_PROBLEMS else set()
