@@ -88,8 +88,8 @@ class _How:
 def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "stated") -> Scores:
     """Scores of a run whose rows are answers of several systems, a column telling which.
 
-    A question is all that the rubric requires of an item but the answer; what a system found for itself, as
-    context, may differ.
+    A question is all that the rubric requires of an item but the answer; what a system found for itself (an optional
+    context, or one that may be blank) may differ.
 
     Raises:
         UnknownNameError: no row has the column.
@@ -147,7 +147,7 @@ def _planned(store: Store, verdicts: Mapping[Any, Verdict]) -> Iterator[Verdict 
 
 
 def _question(item: Item, rubric: Rubric) -> str:
-    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.responses]
+    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
     return digest([str(item.fields.get(name)) for name in asked])
 
 

@@ -104,8 +104,8 @@ def check_row(
         max_bytes: Most UTF-8 bytes that the row's texts may have.
 
     Returns:
-        The fields and all problems found. A required text may be null or blank only where it is a response;
-        null and "" stay apart.
+        The fields and all problems found. A required text may be null or blank only where it is a response, or the
+        rubric says so (`ItemSpec.blank`); null and "" stay apart.
     """
     mapping = mapping or {}
     columns = {name: _column(name, row, spec, mapping) for name in (_ID, *(f.name for f in spec.fields))}
@@ -123,7 +123,7 @@ def check_row(
                 own_id = read_id(values[name])
             if item_field is not None:
                 fields[name] = read_field(item_field, values[name])
-                if item_field.required and column in row and name not in spec.responses:
+                if item_field.required and column in row and name not in spec.by_system:
                     _require_value(item_field, fields[name])
         except Mistake as mistake:
             label = name if column in (name, None) else f"{name} (column {column})"

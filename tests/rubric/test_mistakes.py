@@ -36,6 +36,7 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "answer: text}", "answer: text}\n  judged: [n]", 5, "$.item.judged[0]", "unknown text input 'n'"),
     (TEN_LINES, "answer: text}", "answer: text}\n  judged: [question]", 5, "$.item.judged", "answer is judged too"),
     (TEN_LINES, "answer: text}", "answer: text}\n  responses: [n]", 5, "$.item.responses[0]", "required text input"),
+    (TEN_LINES, "answer: text}", "answer: text}\n  blank: [n]", 5, "$.item.blank[0]", "required text input"),
     (TEN_LINES, "answer: text}", "answer: text}\n  responses: []", 5, "$.item.responses", "exactly one response"),
     (TEN_LINES, "mode: score", "mode: compare", 3, "$.item", "mode compare needs two responses"),
     (PAIR, "response_b: text}", "response_b: text}\n  responses: [prompt, prompt]", 5, "$.item.responses", "two different"),

@@ -44,9 +44,9 @@ def broken(
     return {violation.rule: violation.severity for violation in found}
 
 
-def test_four_rubrics_are_built_in() -> None:
-    """The built-in names are the four files, and each loads under its own name."""
-    assert sorted(builtin_names()) == ["alignmm-critic", "alignmm-critic.en", "doc-qa", "hhh"]
+def test_five_rubrics_are_built_in() -> None:
+    """The built-in names are the five files, and each loads under its own name."""
+    assert sorted(builtin_names()) == ["alignmm-critic", "alignmm-critic.en", "doc-qa", "doc-qa-rag", "hhh"]
 
 
 @pytest.mark.parametrize("name", CRITICS)
@@ -265,7 +265,7 @@ def test_presets_of_blank_responses(nothing: str | None) -> None:
 
 def test_presets_are_legal_values() -> None:
     """Whatever is set in code is on the scale of its field."""
-    for name in (*CRITICS, "hhh", *(("doc-qa", scale) for scale in DOC_QA_SCALES)):
+    for name in (*CRITICS, "hhh", "doc-qa-rag", *(("doc-qa", scale) for scale in DOC_QA_SCALES)):
         concrete = rubric(name) if isinstance(name, str) else rubric(name[0], scale=name[1])
         for preset in concrete.presets:
             for key, value in preset.set.items():
@@ -556,6 +556,7 @@ def test_doc_qa_quotes() -> None:
 VARIANTS = [
     *product(["hhh"], [{}, {"strict_errors": True}]),
     *product(CRITICS, [{}, {"facts": True}]),
+    *product(["doc-qa-rag"], [{}, {"detail": "bare"}]),
     *(
         ("doc-qa", {"scale": scale, "detail": detail, "evidence": evidence})
         for scale, detail, evidence in product(DOC_QA_SCALES, ("bare", "anchors", "examples"), (False, True))

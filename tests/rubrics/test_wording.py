@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-RUBRICS = ("hhh", "alignmm-critic", "alignmm-critic.en", "doc-qa")
+RUBRICS = ("hhh", "alignmm-critic", "alignmm-critic.en", "doc-qa", "doc-qa-rag")
 SEEDS = ("002_980743d25ff6e1a3.txt", "003_3dce497fb2730701.txt", "004_0a69c26ef5e439aa.txt")
 WORDS, CHARACTERS = 10, 16
 #: Names, not sentences: the label set, the entry phrases and the table of type names.

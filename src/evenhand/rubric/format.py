@@ -117,7 +117,7 @@ _TYPES = Keys(
 _ITEM_FIELDS = MapOf(Leaf(choices=ITEM_TYPES))
 _ITEM = Keys(
     {"required": MapOf(Leaf(choices=ITEM_TYPES), least=1)},
-    {"optional": _ITEM_FIELDS, "aliases": MapOf(_TEXT), "responses": _TEXTS, "judged": _TEXTS},
+    {"optional": _ITEM_FIELDS, "aliases": MapOf(_TEXT), "responses": _TEXTS, "blank": _TEXTS, "judged": _TEXTS},
 )
 _ROLE = Leaf(choices=("system", "user"))
 _TEMPLATE = Keys(

@@ -49,7 +49,7 @@ def read_item(context: Context) -> ItemSpec:
     found = tuple(fields.values())
     responses = _responses(node, found, context)
     aliases = _aliases(node, fields, context)
-    return ItemSpec(found, aliases, responses, _judged(node, found, responses, context))
+    return ItemSpec(found, aliases, responses, _judged(node, found, responses, context), _blank(node, found, context))
 
 
 def read_history(context: Context) -> History:
@@ -176,6 +176,16 @@ def _responses(node: Node, fields: tuple[ItemField, ...], context: Context) -> t
         return ()
     usual = [name for name in texts if name in _RESPONSE_NAMES]
     return ((usual or texts)[-1],)
+
+
+def _blank(node: Node, fields: tuple[ItemField, ...], context: Context) -> tuple[str, ...]:
+    """The required texts that may be blank."""
+    texts = [field.name for field in fields if field.required and field.type == "text"]
+    entries = node.elements("blank")
+    for entry in entries:
+        if entry.value not in texts:
+            context.problems.unknown(entry, "required text input", entry.value, texts)
+    return tuple(entry.value for entry in entries)
 
 
 def _judged(node: Node, fields: tuple[ItemField, ...], responses: tuple[str, ...], context: Context) -> tuple[str, ...]:

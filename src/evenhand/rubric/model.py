@@ -50,12 +50,19 @@ class ItemSpec:
         aliases: Other column names -> field name ("id" may be a target too).
         responses: Names of the fields that hold the judged responses (1 in score mode, 2 in compare mode).
         judged: Names of the fields whose text is material to be judged: fenced and neutralised.
+        blank: Names of required texts that may be blank all the same, as what a system retrieved.
     """
 
     fields: tuple[ItemField, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
     responses: tuple[str, ...] = ()
     judged: tuple[str, ...] = ()
+    blank: tuple[str, ...] = ()
+
+    @property
+    def by_system(self) -> tuple[str, ...]:
+        """The required texts that a system supplies, so that they may be blank: its responses, and ``blank``."""
+        return (*self.responses, *self.blank)
 
     def field(self, name: str) -> ItemField | None:
         return next((f for f in self.fields if f.name == name), None)
