@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import RubricError
-from evenhand.rubric.names import RESERVED
+from evenhand.rubric.names import RESERVED, check_case
+from evenhand.rubric.problems import Problems
 from evenhand.table import columns
 from rubric_texts import PAIR, SCALED, TEN_LINES, changed, problems, rubric
 
@@ -35,8 +36,8 @@ CASES: list[tuple[str, str, str, int, str, str]] = [
     (TEN_LINES, "answer: text}", "answer: text}\n  aliases: {answer: id}", 5, "$.item.aliases.answer", "input itself"),
     (TEN_LINES, "answer: text}", "answer: text}\n  judged: [n]", 5, "$.item.judged[0]", "unknown text input 'n'"),
     (TEN_LINES, "answer: text}", "answer: text}\n  judged: [question]", 5, "$.item.judged", "answer is judged too"),
-    (TEN_LINES, "answer: text}", "answer: text}\n  responses: [n]", 5, "$.item.responses[0]", "required text input"),
     (TEN_LINES, "answer: text}", "answer: text}\n  blank: [n]", 5, "$.item.blank[0]", "required text input"),
+    (TEN_LINES, "answer: text}", "answer: text}\n  responses: [n]", 5, "$.item.responses[0]", "required text input"),
     (TEN_LINES, "answer: text}", "answer: text}\n  responses: []", 5, "$.item.responses", "exactly one response"),
     (TEN_LINES, "mode: score", "mode: compare", 3, "$.item", "mode compare needs two responses"),
     (PAIR, "response_b: text}", "response_b: text}\n  responses: [prompt, prompt]", 5, "$.item.responses", "two different"),
@@ -244,3 +245,11 @@ def test_reserved_names_are_the_columns_of_an_export(long: bool) -> None:
 def test_a_mistake_of_an_expanded_entry_is_told_once(old: str, new: str) -> None:
     """A mistake in an entry for both slots or all criteria is one mistake."""
     assert len(problems(changed(PAIR, old, new))) == 1
+
+
+def test_letter_case_is_checked_in_one_look_a_name() -> None:
+    """Twenty thousand names take no time that one would notice (all against all would be minutes)."""
+    found, folded = Problems(), dict[str, str]()
+    for k in range(20_000):
+        check_case(found, None, "field", f"field_{k}", folded)  # type: ignore[arg-type]
+    assert (len(folded), found.sorted()) == (20_000, [])

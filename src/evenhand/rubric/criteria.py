@@ -36,6 +36,7 @@ def read_scales(context: Context) -> dict[str, Scale]:
 def read_criteria(context: Context, scales: Mapping[str, Scale]) -> tuple[Criterion, ...]:
     """The criteria, in order of priority."""
     criteria: dict[str, Criterion] = {}
+    folded: dict[str, str] = {}
     for node in context.root.elements("criteria"):
         name = node.text("name")
         name_node = node.get("name")
@@ -50,7 +51,7 @@ def read_criteria(context: Context, scales: Mapping[str, Scale]) -> tuple[Criter
             context.problems.add(name_node, f"criterion {name!r} stands twice")
             continue
         check_name(context.problems, name_node, "criterion", name)
-        check_case(context.problems, name_node, "criterion", name, criteria)
+        check_case(context.problems, name_node, "criterion", name, folded)
         scale = _scale(node, context, scales)
         examples = _examples(node, scale, context)
         if context.chosen.get("detail", "examples") != "examples":

@@ -36,6 +36,7 @@ def read_output(context: Context, scales: Mapping[str, Scale], criteria: tuple[C
     node = context.root.get("output")
     fields: dict[str, OutputField] = {}
     dropped: set[str] = set()
+    folded: dict[str, str] = {}
     if node is None or node.get("fields") is None:
         fields = {field.name: field for field in _default_fields(context, criteria)}
         _check_reason(context, criteria)
@@ -46,7 +47,7 @@ def read_output(context: Context, scales: Mapping[str, Scale], criteria: tuple[C
             elif field.name in fields:
                 context.problems.add(place, f"field {field.name!r} stands twice")
             else:
-                check_case(context.problems, place.get("name") or place, "field", field.name, fields)
+                check_case(context.problems, place.get("name") or place, "field", field.name, folded)
                 fields[field.name] = field
     for criterion in criteria:
         if criterion.name not in fields:

@@ -30,6 +30,7 @@ def read_item(context: Context) -> ItemSpec:
         return ItemSpec(())
     labels = {name: label.value for name, label in context.root.items("labels")}
     fields: dict[str, ItemField] = {}
+    folded: dict[str, str] = {}
     for group in ("required", "optional"):
         for name, kind in node.items(group):
             if not name.isidentifier():
@@ -40,7 +41,7 @@ def read_item(context: Context) -> ItemSpec:
             elif name in fields:
                 problems.at(kind.key_line, kind.path, f"input {name!r} is both required and optional")
             else:
-                check_case(problems, kind, "input", name, fields)
+                check_case(problems, kind, "input", name, folded)
                 label = labels.get(name) or _humanised(name)
                 fields[name] = ItemField(name, cast(ItemType, kind.value), group == "required", label)
     for name, label_node in context.root.items("labels"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from evenhand.rubric.problems import Problems
 from evenhand.rubric.yaml_tree import Node
 
@@ -21,9 +19,17 @@ def check_name(problems: Problems, node: Node, kind: str, name: str) -> None:
         problems.add(node, message, f"choose another name, as in {name}_rating")
 
 
-def check_case(problems: Problems, node: Node, kind: str, name: str, others: Iterable[str]) -> None:
-    """Note a name that differs from another one only in letter case."""
-    for other in others:
-        if other != name and other.casefold() == name.casefold():
-            message = f"{kind} {name!r} differs from {kind} {other!r} only in letter case"
-            problems.add(node, message, "choose another name")
+def check_case(problems: Problems, node: Node, kind: str, name: str, folded: dict[str, str]) -> None:
+    """Note a name that differs from an earlier one only in letter case.
+
+    Args:
+        problems: Takes the note.
+        node: Where the name stands.
+        kind: What is named, as in "field".
+        name: The name.
+        folded: Name without letter case -> the first that has it; takes this name too.
+    """
+    other = folded.setdefault(name.casefold(), name)
+    if other != name:
+        message = f"{kind} {name!r} differs from {kind} {other!r} only in letter case"
+        problems.add(node, message, "choose another name")
