@@ -23,6 +23,18 @@ def test_an_unknown_keyword_names_close_ones() -> None:
             evenhand.judge(rows(1), TWO, "fake", **{name: 1})
 
 
+def test_a_check_tells_of_bad_keywords_as_a_run_does() -> None:
+    """Another name, one of a run's, and a value of the wrong kind are input errors before anything is read."""
+    for name, meant in (("lable_set", "label_set"), ("repeats", "known: format, label_set, map")):
+        with pytest.raises(UnknownNameError, match=meant):
+            evenhand.check([], TWO, **{name: 1})
+    for name, value in (("map", "truth=t"), ("partial", 1), ("partial", None), ("label_set", 3), ("variant", ["x"])):
+        with pytest.raises(InputError, match=f"{name} must be"):
+            evenhand.check([], TWO, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="unknown keyword 'label_set'"):
+        evenhand.judge(rows(1), TWO, "fake", label_set="fastchat")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

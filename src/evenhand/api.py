@@ -20,7 +20,7 @@ from evenhand.checking import Check
 from evenhand.comparing import comparison_facts, of_column, of_runs
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
-from evenhand.keywords import checked
+from evenhand.keywords import OF_CHECK, checked
 from evenhand.manifest import stored_rubric, with_weights
 from evenhand.ranking import ranking
 from evenhand.rubric.asking import find_phrase
@@ -206,13 +206,15 @@ def check(
         The check: iterate over its findings, then ask for its `summary`, or `write` the rows with them.
 
     Raises:
-        InputError: no such source, rubric, field or label set.
+        UnknownNameError: no such keyword.
+        InputError: no such source, rubric, field or label set, or a value of the wrong kind.
     """
     return Check(
         ratings,
         open_rubric(rubric, variant=variant),
         mapping=map,
         format=format,
+    **unknown: Any,
         labels=label_set,
         partial=partial,
         skip_bad=skip_bad,
@@ -225,6 +227,7 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
     Without ``out`` its folder means nothing, and is to be replaced before it is run.
 
     Raises:
+        **unknown: Refused, with the keywords that there are.
         InputError: no such keyword, or a value that it can't have; mistakes in the rubric.
     """
     given = checked(options)
@@ -232,6 +235,8 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
         raise InputError(f"judge must be a text as in openai:MODEL, not {judge!r:.60}")
     settings = {"temperature": given.pop("temperature", 0.0), "max_tokens": given.pop("max_tokens", None)}
     opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
+    given = {"map": map, "variant": variant, "format": format, "label_set": label_set}
+    checked({**given, "partial": partial, "skip_bad": skip_bad, **unknown}, OF_CHECK)
     ask, responses = given.pop("ask", None), given.pop("responses", None)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,

@@ -6,7 +6,7 @@ import contextlib
 import numbers
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,16 +85,23 @@ NUMBERS: Mapping[str, Number] = {
     "weight": Number(0, 1, whole=False),
 }
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"), ((bool,), "True or False")),
-    **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format"), ((str,), "a text")),
+    **dict.fromkeys(
+        ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial"), ((bool,), "True or False")
+    ),
+    **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
     "out": ((str, os.PathLike), "a path"),
     "responses": ((object,), "rows"),
 }
-_NEVER_NONE = {"seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts"}
+_NEVER_NONE = {
+    "seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial"
+}  # fmt: skip
 _OF_TEXT = ("map", "headers")
-#: Numbers that are no options of a run.
-_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "weight")
+#: Options of a check of ratings.
+OF_CHECK = ("map", "variant", "format", "label_set", "partial", "skip_bad")
+#: What is no option of a run.
+_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "weight", "label_set", "partial")
+_OF_RUN = tuple(name for name in (*_KINDS, *NUMBERS) if name not in _OTHERS)
 #: Their values may hold keys.
 _SECRET = ("headers", "base_url")
 
@@ -111,14 +118,17 @@ def number(name: str, value: Any) -> Any:
         raise InputError(f"{name} {error}") from None
 
 
-def checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run, each of a fitting kind, numbers as plain numbers.
+def checked(options: Mapping[str, Any], known: Iterable[str] = _OF_RUN) -> dict[str, Any]:
+    """Options, each of a fitting kind, numbers as plain numbers.
+
+    Args:
+        options: Name -> value.
+        known: The names that there are; those of a run.
 
     Raises:
         UnknownNameError: there is no such option.
         InputError: a value of the wrong kind, or out of bounds.
     """
-    known = [*_KINDS, *(name for name in NUMBERS if name not in _OTHERS)]
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:
