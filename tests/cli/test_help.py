@@ -17,6 +17,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
     [
         ("", "evenhand read examples/replies.jsonl", 0),
         ("", "evenhand check examples/ratings.csv --rubric hhh --out checked.csv", 6),
+        ("", "evenhand rubric show doc-qa", 0),
+        ("", "evenhand model list", 0),
         (
             "evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many",
             "evenhand rank runs/many",

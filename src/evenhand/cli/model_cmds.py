@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def model() -> None:
-    """Weights of local judges: list, fetch, find."""
+    """Weights of local judges: list, fetch, find.
+
+    Example: evenhand model list
+    """
 
 
 @model.command("list")

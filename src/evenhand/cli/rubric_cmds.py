@@ -21,7 +21,10 @@ _variant = click.option("--variant", multiple=True, metavar="NAME=VALUE,...", he
 
 @click.group("rubric")
 def rubric_group() -> None:
-    """Rubrics: start one, list, show, lint, and derive schemas."""
+    """Rubrics: start one, list, show, lint, and derive schemas.
+
+    Example: evenhand rubric show doc-qa
+    """
 
 
 @rubric_group.command("new")
