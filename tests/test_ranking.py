@@ -84,7 +84,7 @@ def test_intervals_count_prompts(tmp_path: Path) -> None:
         10,
         3,
     )
-    assert "fewer than 50" in best["note"]
+    assert "fewer than 50 prompts" in best["note"]
 
 
 def test_flips_and_missing_are_part_of_no_rate(tmp_path: Path) -> None:

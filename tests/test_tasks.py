@@ -8,16 +8,12 @@ import statistics
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import ttest_ind
 
 from evenhand.item import Item
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Aggregate
-from evenhand.stats.estimates import Estimate
-from evenhand.stats.means import ClusteredMean
-from evenhand.tasks import Tasks, group_of, mean_of_means, robustness, score_bounds
+from evenhand.tasks import Tasks, group_of, robustness, score_bounds
 
 CRITIC = load_rubric("alignmm-critic")
 PUBLISHED = json.loads((files("evenhand") / "published.json").read_text(encoding="utf-8"))
@@ -82,23 +78,6 @@ def test_items_without_a_type_are_a_task_of_their_own() -> None:
     assert told["categories"] == {}
 
 
-def test_the_task_mean_of_two_tasks_has_the_interval_of_welch() -> None:
-    """Half the width is half that of Welch's interval of the difference, as scipy gives it."""
-    draw = np.random.default_rng(5)
-    one, two = draw.normal(5, 1, 12), draw.normal(6, 2, 30)
-    means = []
-    for values in (one, two):
-        mean = ClusteredMean()
-        for value in values:
-            mean.add([float(value)])
-        means.append(mean.estimate())
-    told = mean_of_means(means, (-100.0, 100.0))
-    theirs = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
-    assert told.ci is not None
-    assert told.value == pytest.approx((one.mean() + two.mean()) / 2)
-    assert told.ci[1] - told.ci[0] == pytest.approx((theirs.high - theirs.low) / 2)
-
-
 def test_paraphrases_are_no_independent_items() -> None:
     """Six paraphrases that share their score give the interval of their groups, not of six times as many items."""
     scores = [3.0, 5.0, 6.0, 9.0]
@@ -107,6 +86,14 @@ def test_paraphrases_are_no_independent_items() -> None:
     many, few = facts(*rows)["tasks"]["OCR"], facts(*single)["tasks"]["OCR"]
     assert (many["n"], many["items"], few["n"]) == (24, 4, 4)
     assert many["ci"] == pytest.approx(few["ci"])
+    assert many["note"] == "fewer than 50 groups: the interval is rough"
+
+
+def test_a_figure_of_one_group_says_so() -> None:
+    """Paraphrases of one question are several items, but one group."""
+    told = facts(("a-0", "OCR", [5.0]), ("a-1", "OCR", [7.0]))
+    assert told["overall"]["item_mean"]["note"] == "one group: no interval"
+    assert told["overall"]["robustness"]["variance"]["note"] == "one group: no interval"
 
 
 def test_groups_are_found_in_any_order() -> None:
@@ -174,9 +161,3 @@ def test_paraphrase_groups(rule: str, key: str, group: str) -> None:
 def test_a_rubric_without_tasks_has_none() -> None:
     """Without `aggregate.per` there is nothing to sum up by."""
     assert score_bounds(load_rubric("doc-qa")) is None
-
-
-def test_no_strata_no_mean() -> None:
-    """A mean over no task has no value, with a reason."""
-    assert mean_of_means([], (0.0, 1.0)).value is None
-    assert isinstance(mean_of_means([Estimate(None, reason="nothing")], (0.0, 1.0)).reason, str)

@@ -22,7 +22,7 @@ from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.stats.paired import Comparison, holm, paired_comparison, unpaired_comparison
 from evenhand.store import Store
-from evenhand.tasks import composite_bounds, group_of, told_mean
+from evenhand.tasks import cluster_unit, composite_bounds, group_of, told_mean
 from evenhand.verdict import Verdict
 
 COMPOSITE = "composite"
@@ -39,6 +39,7 @@ class Scores:
         clusters: Question -> what it shares its subject with.
         planned: System -> number of trials planned.
         bounds: Measure -> ends of its scale.
+        unit: What a cluster is, in one word.
     """
 
     by: str
@@ -46,6 +47,7 @@ class Scores:
     of: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
     planned: dict[str, int] = field(default_factory=dict)
+    unit: str = "item"
 
     def add(self, system: str, question: str, cluster: str, verdict: Verdict | None, how: _How) -> None:
         """Take one planned trial; a verdict without a value of a measure counts in planned only."""
@@ -96,7 +98,7 @@ def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "s
         InputError: a rubric of pairs, or a run without texts.
     """
     how = _How.of(rubric, value)
-    scores = Scores(by, how.measures)
+    scores = Scores(by, how.measures, unit=cluster_unit(rubric.aggregate))
     columns: set[str] = set()
     for row, verdicts in store.verdicts():
         if row.item is None:
@@ -127,7 +129,8 @@ def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "
         InputError: rubrics with other scales, or a rubric of pairs.
     """
     hows = {name: _How.of(rubric, value) for name, (_, rubric) in runs.items()}
-    scores = Scores("run", next(iter(hows.values())).measures)
+    first = next(iter(hows.values()))
+    scores = Scores("run", first.measures, unit=cluster_unit(first.rubric.aggregate))
     scales = {
         name: [(c.name, c.scale.bottom, c.scale.top) for c in rubric.criteria] for name, (_, rubric) in runs.items()
     }
@@ -186,7 +189,7 @@ def comparison_facts(scores: Scores, *, margin: float = 0.0) -> dict[str, Any]:
 
 def _mean(scores: Scores, measure: str, system: str) -> Estimate:
     low, high = scores.bounds[measure]
-    mean = ClusteredMean(low=low, high=high)
+    mean = ClusteredMean(low=low, high=high, unit=scores.unit)
     for values in _clustered(scores, scores.of[measure].get(system, {})).values():
         mean.add(values)
     return mean.estimate()

@@ -107,7 +107,7 @@ def _seen_by(outcome: str, points: float | None) -> str:
 
 
 def _standing(system: str, counts: Counter[str], points: Mapping[str, list[float]]) -> dict[str, Any]:
-    mean = ClusteredMean(low=0.0, high=1.0)
+    mean = ClusteredMean(low=0.0, high=1.0, unit="prompt")
     for values in points.values():
         mean.add(values)
     estimate = mean.estimate()

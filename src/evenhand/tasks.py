@@ -10,7 +10,7 @@ from typing import Any
 from evenhand.item import Item
 from evenhand.rubric.model import Aggregate, Rubric
 from evenhand.stats.estimates import Estimate
-from evenhand.stats.means import ClusteredMean, joint_error
+from evenhand.stats.means import ClusteredMean, mean_of_means
 
 UNTYPED = "(none)"
 
@@ -96,7 +96,8 @@ class Tasks:
         return told
 
     def _mean(self, tasks: Iterable[str]) -> Estimate:
-        mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1])
+        unit = cluster_unit(self._rubric.aggregate)
+        mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1], unit=unit)
         for task in tasks:
             for group in self._groups[task].values():
                 mean.add(group.scores)
@@ -128,31 +129,9 @@ def group_of(item: Item, aggregate: Aggregate) -> str:
     return str(given).rpartition(mark)[0] or str(given) if mark else str(given)
 
 
-def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
-    """The unweighted mean of the means of independent strata, each one voice.
-
-    ``se² = sum(se_k²) / K²``; the interval uses Student's t with Satterthwaite's degrees of freedom. Without any
-    value where a stratum has none, and without interval where a stratum has none: a mean over fewer strata would be
-    another quantity.
-
-    Args:
-        means: One estimate a stratum, at least one.
-        bounds: Ends of the scale.
-
-    Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
-    """
-    n, clusters = sum(mean.n for mean in means), sum(mean.clusters for mean in means)
-    empty = sum(mean.value is None for mean in means)
-    if empty or not means:
-        return Estimate(None, n=n, clusters=clusters, reason=f"{empty} of {len(means)} tasks have no score")
-    value = math.fsum(mean.value for mean in means if mean.value is not None) / len(means)
-    parts = [(mean.se**2 / len(means) ** 2, mean.clusters - 1) for mean in means if mean.se is not None]
-    if len(parts) < len(means):
-        lacking = len(means) - len(parts)
-        return Estimate(value, n=n, clusters=clusters, reason=f"{lacking} of {len(means)} tasks have no interval")
-    se, reach, _ = joint_error(parts)
-    ci = (max(bounds[0], value - reach), min(bounds[1], value + reach))
-    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=se)
+def cluster_unit(aggregate: Aggregate) -> str:
+    """What `group_of` gives, in one word."""
+    return "group" if aggregate.robustness.get("group-by", "id") != "id" else "item"
 
 
 def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -166,7 +145,7 @@ def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
         with ci and n (groups); ``score``: one over the mean variance with its ci, None where the variance is 0;
         ``official``: False.
     """
-    variance, deviation = ClusteredMean(low=0.0), ClusteredMean(low=0.0)
+    variance, deviation = ClusteredMean(low=0.0, unit="group"), ClusteredMean(low=0.0, unit="group")
     for scores in groups:
         mean = math.fsum(scores) / len(scores)
         spread = math.fsum((score - mean) ** 2 for score in scores) / len(scores)

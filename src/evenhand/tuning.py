@@ -185,7 +185,7 @@ def write_training_rows(
                 row = json.dumps(_chat_row(example, rubric, key), ensure_ascii=False)
                 (testing if held_out else training).write(row + "\n")
         if not tally.rows[False]:
-            raise InputError(f"no training rows; {tally.rows[True]} held out", hint=tally.told_left_out())
+            raise InputError(f"no training rows; {tally.rows[True]} held out", hint=told_left_out(tally.left_out))
         for held_out, file in targets.items():
             beside[held_out].replace(file)
     except OSError as error:
@@ -205,17 +205,18 @@ class _Tally:
         self.groups: dict[bool, set[str]] = {False: set(), True: set()}
         self.left_out: Counter[str] = Counter()
 
-    def told_left_out(self) -> str | None:
-        """What was left out and why, in one line; None where nothing was."""
-        told = ", ".join(f"{reason} {n}" for reason, n in sorted(self.left_out.items()))
-        return f"left out: {told}" if told else None
-
     def take(self, group: str, share: float, seed: int) -> bool:
         """Count a row of a group; whether the group is held out."""
         held_out = _drawn(group, seed) < share
         self.groups[held_out].add(group)
         self.rows[held_out] += 1
         return held_out
+
+
+def told_left_out(left_out: Mapping[str, int]) -> str | None:
+    """What was left out and why, in one line; None where nothing was."""
+    told = ", ".join(f"{reason} {n}" for reason, n in sorted(left_out.items()))
+    return f"left out: {told}" if told else None
 
 
 def held_out_file(path: Path) -> Path:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.stats.means import ClusteredMean
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.means import ClusteredMean, mean_of_means
 
 
 def test_clusters_of_one_are_the_ordinary_t_interval() -> None:
@@ -58,11 +59,13 @@ def test_degenerate_cases_say_why() -> None:
     one = ClusteredMean()
     one.add([3.0, 4.0])
     assert (one.estimate().value, one.estimate().low, one.estimate().note) == (3.5, None, "one item: no interval")
-    same = ClusteredMean()
+    same = ClusteredMean(unit="prompt")
     for _ in range(9):
         same.add([2.0])
     assert (same.estimate().value, same.estimate().low) == (2.0, None)
     assert same.estimate().note == "all values equal: no interval"
+    same.add([3.0])
+    assert same.estimate().note == "fewer than 50 prompts: the interval is rough"
 
 
 def test_the_interval_stays_on_the_scale() -> None:
@@ -85,3 +88,26 @@ def test_intervals_cover_the_truth_under_clustering() -> None:
         assert found.low is not None and found.high is not None
         covered += found.low <= 3 <= found.high
     assert 0.925 <= covered / 800 <= 0.975
+
+
+def test_the_task_mean_of_two_tasks_has_the_interval_of_welch() -> None:
+    """Half the width is half that of Welch's interval of the difference, as scipy gives it."""
+    draw = np.random.default_rng(5)
+    one, two = draw.normal(5, 1, 12), draw.normal(6, 2, 30)
+    means = []
+    for values in (one, two):
+        mean = ClusteredMean()
+        for value in values:
+            mean.add([float(value)])
+        means.append(mean.estimate())
+    told = mean_of_means(means, (-100.0, 100.0))
+    theirs = stats.ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
+    assert told.ci is not None
+    assert told.value == pytest.approx((one.mean() + two.mean()) / 2)
+    assert told.ci[1] - told.ci[0] == pytest.approx((theirs.high - theirs.low) / 2)
+
+
+def test_no_strata_no_mean() -> None:
+    """A mean over no task has no value, with a reason."""
+    assert mean_of_means([], (0.0, 1.0)).value is None
+    assert isinstance(mean_of_means([Estimate(None, reason="nothing")], (0.0, 1.0)).reason, str)

@@ -152,8 +152,8 @@ def _export_training(source: str, target: str, rubric: str | None, share: float,
         (held_out, told.held_out_rows, told.held_out_groups),
     ):
         note(f"{counted(rows, 'row')} of {counted(groups, 'group')} written to {file}")
-    if told.left_out:
-        note("left out: " + ", ".join(f"{reason} {n}" for reason, n in sorted(told.left_out.items())))
+    if left_out := tuning.told_left_out(told.left_out):
+        note(left_out)
     return 0
 
 

@@ -81,6 +81,6 @@ class Estimate:
         }
 
 
-def few(clusters: int) -> tuple[str, ...]:
+def few(clusters: int, unit: str = "item") -> tuple[str, ...]:
     """The warning that goes with an interval from few independent units; empty from 50 on."""
-    return () if clusters >= FEW else (f"fewer than {FEW} items: the interval is rough",)
+    return () if clusters >= FEW else (f"fewer than {FEW} {unit}s: the interval is rough",)

@@ -18,12 +18,14 @@ class ClusteredMean:
 
     Args:
         low, high: Bounds the true mean can't pass, None for none.
+        unit: What a cluster is, for the words beside the figure.
 
     Source: Cameron and Miller (2015), "A Practitioner's Guide to Cluster-Robust Inference", section II;
         checked against scipy.stats.ttest_1samp for clusters of one.
     """
 
-    def __init__(self, *, low: float | None = None, high: float | None = None) -> None:
+    def __init__(self, *, low: float | None = None, high: float | None = None, unit: str = "item") -> None:
+        self._unit = unit
         self._bounds = (-math.inf if low is None else low, math.inf if high is None else high)
         self._shift: float | None = None
         self._clusters = 0
@@ -57,7 +59,7 @@ class ClusteredMean:
         mean = centred + self._shift
         groups = self._clusters
         if groups < 2:
-            return Estimate(mean, n=self._n, clusters=groups, reason="one item: no interval")
+            return Estimate(mean, n=self._n, clusters=groups, reason=f"one {self._unit}: no interval")
         spread = self._sum_squares - 2 * centred * self._sum_cross + centred * centred * self._size_squares
         if spread <= 1e-12 * max(1.0, self._sum_squares):
             return Estimate(mean, n=self._n, clusters=groups, reason="all values equal: no interval")
@@ -69,10 +71,37 @@ class ClusteredMean:
             (max(low, mean - reach), min(high, mean + reach)),
             self._n,
             groups,
-            method="mean, t interval clustered by item",
-            warnings=few(groups),
+            method=f"mean, t interval clustered by {self._unit}",
+            warnings=few(groups, self._unit),
             se=error,
         )
+
+
+def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
+    """The unweighted mean of the means of independent tasks (strata), each one voice.
+
+    ``se² = sum(se_k²) / K²``; the interval uses Student's t with Satterthwaite's degrees of freedom. Without any
+    value where a task has none, and without interval where a task has none: a mean over fewer tasks would be
+    another quantity.
+
+    Args:
+        means: One estimate a task, at least one.
+        bounds: Ends of the scale.
+
+    Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
+    """
+    n, clusters = sum(mean.n for mean in means), sum(mean.clusters for mean in means)
+    empty = sum(mean.value is None for mean in means)
+    if empty or not means:
+        return Estimate(None, n=n, clusters=clusters, reason=f"{empty} of {len(means)} tasks have no score")
+    value = math.fsum(mean.value for mean in means if mean.value is not None) / len(means)
+    parts = [(mean.se**2 / len(means) ** 2, mean.clusters - 1) for mean in means if mean.se is not None]
+    if len(parts) < len(means):
+        lacking = len(means) - len(parts)
+        return Estimate(value, n=n, clusters=clusters, reason=f"{lacking} of {len(means)} tasks have no interval")
+    se, reach, _ = joint_error(parts)
+    ci = (max(bounds[0], value - reach), min(bounds[1], value + reach))
+    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=se)
 
 
 def joint_error(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
