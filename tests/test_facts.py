@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import evenhand
 from evenhand.api import Run
-from evenhand.errors import UnknownNameError
+from evenhand.errors import InputError, UnknownNameError
 from evenhand.facts import composite, pick
 from evenhand.item import Item
 from evenhand.judging import Answer, Judge
@@ -128,7 +129,8 @@ def test_sides_flips_and_units_of_pairs(tmp_path: Path) -> None:
 
 def test_a_preference_that_was_not_asked_is_neither_counted_nor_a_flip(tmp_path: Path) -> None:
     """A null or absent preference is nothing, in either kind of value."""
-    verdicts = {("p", "ab", 0): _scored(safe="A"), ("p", "ba", 0): _scored(safe="B", overall=None)}
+    safe = FieldOutcome("A", distribution=Distribution({"A": 0.6, "B": 0.4}, 0.0))
+    verdicts = {("p", "ab", 0): _scored(safe=safe), ("p", "ba", 0): _scored(safe="B", overall=None)}
     folder = _store(tmp_path / "run", PAIRS, verdicts)
     for value in ("stated", "expected"):
         facts = summary(folder, value=value)
@@ -155,6 +157,25 @@ def test_expected_values_come_from_probabilities(tmp_path: Path) -> None:
     assert pick(FieldOutcome("A"), "expected") is None
 
 
+def test_expected_values_without_probabilities_are_an_input_error(tmp_path: Path) -> None:
+    """A judge that gave none is named as the reason, by every figure of a run; nothing scored is nothing wrong."""
+    run = Run(_store(tmp_path / "run", TWO, {("a", "", 0): _scored(truth=2, style=FieldOutcome(1, preset=True))}))
+    pairs = Run(_store(tmp_path / "pairs", PAIRS, {("p", "ab", 0): _scored(safe="A", overall="A")}))
+    calls: list[Callable[[], Any]] = [
+        lambda: run.summary(value="expected"),
+        lambda: list(run.rows(value="expected")),
+        lambda: run.agreement([{"id": "a", "truth": 1}], value="expected"),
+        lambda: evenhand.compare(run.folder, by="system", value="expected"),
+        lambda: pairs.ranking(value="expected"),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match="gave no probabilities") as caught:
+            call()
+        assert "--value stated" in str(caught.value)
+    preset = {("a", "", 0): _scored(truth=FieldOutcome(1, preset=True), style=FieldOutcome())}
+    assert summary(_store(tmp_path / "preset", TWO, preset), value="expected")["scored"] == 1
+
+
 def test_expected_preference_joins_both_orders(tmp_path: Path) -> None:
     """With probabilities a pair has one side, the likelier over both orders."""
     first = FieldOutcome("A", distribution=Distribution({"A": 0.6, "B": 0.3, "tie": 0.1}, 0.0))
@@ -163,6 +184,7 @@ def test_expected_preference_joins_both_orders(tmp_path: Path) -> None:
     folder = _store(tmp_path / "run", PAIRS, verdicts)
     assert (summary(folder)["flips"], summary(folder)["preference"]["B"]) == (1, 0)
     joined = summary(folder, value="expected")
+    assert "agreement" not in joined
     assert (joined["flips"], joined["preference"]) == (0, {"A": 0, "B": 1, "tie": 0})
 
 

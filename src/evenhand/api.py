@@ -33,6 +33,28 @@ from evenhand.store import Store
 from evenhand.table import verdict_rows
 from evenhand.verdict import Verdict
 
+T = TypeVar("T")
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, value: facts.ValueKind) -> Iterator[Store]:
+    """A run's store, for figures of this kind of value.
+
+    Raises:
+        InputError: expected values, and the judge answered, but never with probabilities.
+    """
+    with Store.open(folder) as store:
+        if value == "expected":
+            found = (verdict for _, verdicts in store.verdicts() for verdict in verdicts.values())
+            given = (o for v in found for o in v.fields.values() if o.value is not None and not o.preset)
+            first = next(given, None)
+            if first is not None and first.distribution is None and all(o.distribution is None for o in given):
+                raise InputError(
+                    f"the judge of {folder} gave no probabilities, so there are no expected values",
+                    hint="--value stated takes the values that it gave",
+                )
+        yield store
+
 
 class Run:
     """A judged run: a folder with its verdicts, opened anew for each question.
@@ -67,13 +89,13 @@ class Run:
 
     def summary(self, *, value: facts.ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
         """The figures of the run; see `evenhand.facts.summary`."""
-        with Store.open(self.folder) as store:
+        with _opened(self.folder, value) as store:
             return facts.summary(store, self.rubric, value=value, by=by)
 
     def ranking(self, *, value: facts.ValueKind = "stated") -> dict[str, Any]:
         """Win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
-        with Store.open(self.folder) as store:
-            return ranking(store, self.rubric, value=value)
+        with _opened(self.folder, value) as store:
+            return ranking(store, self.rubric, value=value, systems=systems)
 
     def agreement(
         self, labels: Any, *, map: Mapping[str, str] | None = None, value: facts.ValueKind = "stated"
@@ -90,13 +112,13 @@ class Run:
             See `evenhand.agreeing.agreement_facts`.
         """
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
-        with Store.open(self.folder) as store:
+        with _opened(self.folder, value) as store:
             judge = judged(store, self.rubric, value)
         return agreement_facts(self.rubric, said, judge)
 
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""
-        with Store.open(self.folder) as store:
+        with _opened(self.folder, value) as store:
             yield from verdict_rows(store, self.rubric, value=value, long=long)
 
     def sources(self) -> list[Path]:
@@ -172,7 +194,7 @@ def compare(
     if (len(opened) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
     with contextlib.ExitStack() as stack:
-        stores = [stack.enter_context(Store.open(run.folder)) for run in opened]
+        stores = [stack.enter_context(_opened(run.folder, value)) for run in opened]
         if by is not None:
             return comparison_facts(of_column(stores[0], opened[0].rubric, by, value), margin=margin)
         named = {str(run.folder): (store, run.rubric) for run, store in zip(opened, stores, strict=True)}

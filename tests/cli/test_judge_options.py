@@ -112,3 +112,13 @@ def test_files_of_replies(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert _judge(f"{kind}:{tmp_path}") == 2
     assert "Is a directory" in _refused(capsys)
     assert _judge(write_script(path, (None, "x"))) == 0
+
+
+def test_expected_values_that_the_judge_did_not_give(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that is judged already shows what it has and says so; `show`, which has nothing else to do, ends with 2."""
+    assert _judge("fake", "--value", "expected", "--json") == 0
+    shown = capsys.readouterr()
+    assert "gave no probabilities, so there are no expected values; these are the stated ones" in shown.err
+    assert json.loads(shown.out)["value"] == "stated"
+    assert run(["show", "run", "--value", "expected"]) == 2
+    assert "--value stated" in capsys.readouterr().err

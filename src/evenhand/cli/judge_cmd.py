@@ -13,6 +13,7 @@ import click
 from evenhand.cli import options
 from evenhand.cli.main import INTERRUPTED
 from evenhand.cli.output import say
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import Form
@@ -25,19 +26,9 @@ LOW_COVERAGE = 5
 @click.command("judge")
 @click.argument("data")
 @options.rubric_options
-@click.option(
-    "--judge",
-    "judge_spec",
-    default="local",
-    show_default=True,
-    metavar="J",
-    help="local[:MODEL], openai:MODEL, replay:FILE, fake[:SCRIPT].",
-)
+@options.judge_options
 @click.option("--out", metavar="RUN", help="Run folder  [default: runs/DATA-RUBRIC-JUDGE]")
 @options.data_options
-@click.option(
-    "--repeats", type=options.NumberType("repeats"), default=1, show_default=True, help="How often each item is judged."
-)
 @click.option(
     "--orders",
     type=click.Choice(["both", "ab", "ba"]),
@@ -47,28 +38,11 @@ LOW_COVERAGE = 5
 )
 @options.pairs_option
 @click.option("--ask", metavar="PHRASE", help="An entry phrase of the rubric: its criterion is shown first.")
-@click.option("--concurrency", default="auto", show_default=True, metavar="auto|N", help="Trials in flight.")
-@click.option(
-    "--timeout",
-    type=options.NumberType("timeout"),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds for one request.",
-)
-@click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server.")
-@click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored.")
-@click.option("--temperature", type=options.NumberType("temperature"), default=0.0, show_default=True)
-@click.option("--max-tokens", type=options.NumberType("max_tokens"), metavar="N", help="Most tokens a reply may have.")
-@click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only.")
-@click.option("--no-re-ask", is_flag=True, help="Take the first reply as it is; half the cost at worst.")
-@click.option("--retry", is_flag=True, help="Ask again what was refused or could not be read.")
 @click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
 @click.option(
     "--coverage", type=options.NumberType("coverage"), metavar="X", help="Exit with 5 under this share of rows scored."
 )
 @click.option("--dry-run", is_flag=True, help="One prompt, the number of calls and tokens; sends nothing.")
-@click.option("--no-store-texts", is_flag=True, help="Keep no item texts in the run.")
 @options.value_option
 @options.json_option
 def judge_command(data: str, judge_spec: str, out: str | None, **given: Any) -> int:
@@ -100,7 +74,12 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     finally:
         bar.stop()
     notes.print(f"run: {spec.folder}", highlight=False, markup=False, soft_wrap=True)
-    facts = Run(outcome.folder).summary(value=given["value"])
+    judged = Run(outcome.folder)
+    try:
+        facts = judged.summary(value=given["value"])
+    except InputError as error:  # no reason to fail now: all was asked, and is stored
+        notes.print(f"{error.message}; these are the stated ones", markup=False, soft_wrap=True)
+        facts = judged.summary()
     print_run(facts, as_json=given["as_json"])
     if outcome.interrupted:
         notes.print("interrupted; what was in flight is stored; run the same command again to go on")
@@ -152,23 +131,24 @@ def render_command(data: str, form: Form | None, order: str, **given: Any) -> in
 def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunSpec:
     from evenhand.api import make_spec
 
+    return make_spec(data, given["rubric"], judge, out=out, **run_options(given))
+
+
+def run_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a run from the options of a command line."""
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("responses", "timeout", "base_url", "temperature", "max_tokens")
-    return make_spec(
-        data,
-        given["rubric"],
-        judge,
-        out=out,
-        map=options.pairs(given["mapping"], "--map"),
-        variant=options.variant(given["variant"]),
-        weights=options.weights(given["weights"]),
-        reason=not given["no_reason"],
-        re_ask=not given.get("no_re_ask", False),
-        headers=_headers(given.get("header", ())),
-        concurrency=_concurrency(given.get("concurrency", "auto")),
-        store_texts=not given.get("no_store_texts", False),
+    return {
+        "map": options.pairs(given["mapping"], "--map"),
+        "variant": options.variant(given["variant"]),
+        "weights": options.weights(given["weights"]),
+        "reason": not given["no_reason"],
+        "re_ask": not given.get("no_re_ask", False),
+        "headers": _headers(given.get("header", ())),
+        "concurrency": _concurrency(given.get("concurrency", "auto")),
+        "store_texts": not given.get("no_store_texts", False),
         **{name: given[name] for name in (*passed, *same) if name in given},
-    )
+    }
 
 
 def _headers(texts: tuple[str, ...]) -> dict[str, str]:
