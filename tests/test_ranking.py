@@ -132,8 +132,22 @@ def test_what_can_t_be_ranked_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rank takes runs of pairs"):
         Run(tmp_path / "score").ranking()
     run_it([{"prompt": "p", "response_a": "x", "response_b": "y"}], PAIRS, "fake", tmp_path / "pairs")
-    with pytest.raises(InputError, match="system_a and system_b"):
+    with pytest.raises(InputError, match="no system_a or system_b\n  --systems A,B"):
         Run(tmp_path / "pairs").ranking()
+
+
+def test_systems_may_stand_in_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pairs made elsewhere name their systems as they like; anything but two columns is a mistake."""
+    pair = {"prompt": "p", "response_a": "good", "response_b": ""}
+    run_it([{**pair, "model_a": "gpt", "model_b": "llama"}], PAIRS, _judge(tmp_path), tmp_path / "run")
+    assert _standings(tmp_path / "run", systems=("model_a", "model_b"))["gpt"] == (1.0, 1, 1, 0, 0, 0, 0)
+    assert cli(["rank", str(tmp_path / "run"), "--systems", "model_a, model_b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["systems"][0]["system"] == "gpt"
+    assert cli(["rank", str(tmp_path / "run"), "--systems", "model_a,model"]) == 2
+    assert "no model_a or model" in capsys.readouterr().err
+    for wrong in ("model_a", "model_a,", "model_a,model_a"):
+        assert cli(["rank", str(tmp_path / "run"), "--systems", wrong]) == 2
+        assert "--systems takes two columns" in capsys.readouterr().err
 
 
 def test_a_run_of_pairs_resumes_and_grows(tmp_path: Path) -> None:

@@ -33,8 +33,6 @@ from evenhand.store import Store
 from evenhand.table import verdict_rows
 from evenhand.verdict import Verdict
 
-T = TypeVar("T")
-
 
 @contextlib.contextmanager
 def _opened(folder: Path, value: facts.ValueKind) -> Iterator[Store]:
@@ -92,7 +90,9 @@ class Run:
         with _opened(self.folder, value) as store:
             return facts.summary(store, self.rubric, value=value, by=by)
 
-    def ranking(self, *, value: facts.ValueKind = "stated") -> dict[str, Any]:
+    def ranking(
+        self, *, value: facts.ValueKind = "stated", systems: tuple[str, str] = ("system_a", "system_b")
+    ) -> dict[str, Any]:
         """Win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
         with _opened(self.folder, value) as store:
             return ranking(store, self.rubric, value=value, systems=systems)
@@ -211,6 +211,7 @@ def check(
     label_set: str | None = None,
     partial: bool = False,
     skip_bad: bool = False,
+    **unknown: Any,
 ) -> Check:
     """A rubric's rules on ratings made by people or other tools; no model.
 
@@ -223,6 +224,7 @@ def check(
         label_set: The labels are those of "helpsteer2", "llama2" or "fastchat"; see `evenhand.labels`.
         partial: No column is required; rules that need an absent one are not checked.
         skip_bad: Leave rows out that can't be read at all, instead of raising after the others.
+        **unknown: Refused, with the keywords that there are.
 
     Returns:
         The check: iterate over its findings, then ask for its `summary`, or `write` the rows with them.
@@ -231,12 +233,13 @@ def check(
         UnknownNameError: no such keyword.
         InputError: no such source, rubric, field or label set, or a value of the wrong kind.
     """
+    given = {"map": map, "variant": variant, "format": format, "label_set": label_set}
+    checked({**given, "partial": partial, "skip_bad": skip_bad, **unknown}, OF_CHECK)
     return Check(
         ratings,
         open_rubric(rubric, variant=variant),
         mapping=map,
         format=format,
-    **unknown: Any,
         labels=label_set,
         partial=partial,
         skip_bad=skip_bad,
@@ -249,7 +252,6 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
     Without ``out`` its folder means nothing, and is to be replaced before it is run.
 
     Raises:
-        **unknown: Refused, with the keywords that there are.
         InputError: no such keyword, or a value that it can't have; mistakes in the rubric.
     """
     given = checked(options)
@@ -257,8 +259,6 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
         raise InputError(f"judge must be a text as in openai:MODEL, not {judge!r:.60}")
     settings = {"temperature": given.pop("temperature", 0.0), "max_tokens": given.pop("max_tokens", None)}
     opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
-    given = {"map": map, "variant": variant, "format": format, "label_set": label_set}
-    checked({**given, "partial": partial, "skip_bad": skip_bad, **unknown}, OF_CHECK)
     ask, responses = given.pop("ask", None), given.pop("responses", None)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,

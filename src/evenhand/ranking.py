@@ -20,7 +20,9 @@ METHOD = "(wins + ties / 2) / (wins + ties + losses); 95 % t interval, prompts a
 _PROMPT, _SYSTEM_A, _SYSTEM_B = COLUMNS
 
 
-def ranking(store: Store, rubric: Rubric, *, value: ValueKind = "stated") -> dict[str, Any]:
+def ranking(
+    store: Store, rubric: Rubric, *, value: ValueKind = "stated", systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B)
+) -> dict[str, Any]:
     """Win rates of the systems that a run compares, as plain JSON data.
 
     A comparison is one pair and repeat, both orders together. It is won by the side that every order prefers; a tie is
@@ -31,6 +33,7 @@ def ranking(store: Store, rubric: Rubric, *, value: ValueKind = "stated") -> dic
         store: An open run.
         rubric: The run's rubric, in mode compare.
         value: "stated", or "expected": one side from the probabilities of both orders.
+        systems: The columns that name the systems of response A and B.
 
     Returns:
         systems: best first, each with win_rate (None when nothing was decided), ci, n (wins, ties and losses), wins,
@@ -50,7 +53,7 @@ def ranking(store: Store, rubric: Rubric, *, value: ValueKind = "stated") -> dic
         if row.item is None:
             totals["bad_rows"] += 1
             continue
-        prompt, a, b = _systems(row.item, rubric)
+        prompt, a, b = _systems(row.item, rubric, systems)
         for outcome, point in _comparisons(row.item.id, verdicts, rubric, manifest, value):
             totals[outcome] += 1
             for system, mine in ((a, point), (b, None if point is None else 1 - point)):
@@ -72,14 +75,15 @@ def ranking(store: Store, rubric: Rubric, *, value: ValueKind = "stated") -> dic
     }
 
 
-def _systems(item: Item, rubric: Rubric) -> tuple[str, str, str]:
+def _systems(item: Item, rubric: Rubric, columns: tuple[str, str]) -> tuple[str, str, str]:
     """The prompt that a pair is about, and the systems of response A and B."""
-    a, b = item.extra.get(_SYSTEM_A), item.extra.get(_SYSTEM_B)
+    a, b = (item.extra.get(column, item.fields.get(column)) for column in columns)
     if not item.fields and (parts := split_pair_id(item.id)) is not None:
         return parts  # its columns were not stored
     if a is None or b is None:
-        hint = f"pairs have columns {_SYSTEM_A} and {_SYSTEM_B}; `evenhand judge --pairs` makes them"
-        raise InputError(f"item {item.id} does not say which systems it compares", hint=hint)
+        hint = "--systems A,B names other columns; `evenhand judge --pairs` makes pairs that have them"
+        lacking = f"no {' or '.join(columns)}"
+        raise InputError(f"item {item.id} does not say which systems it compares: {lacking}", hint=hint)
     prompt = item.extra.get(_PROMPT)
     if prompt is None:  # pairs that were not made here
         prompt = content_id({n: v for n, v in item.fields.items() if n not in rubric.item.responses})

@@ -61,9 +61,13 @@ def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run")
+@click.option(
+    "--systems", metavar="A,B", default="system_a,system_b", show_default=True,
+    help="The columns that name the systems of response A and B.",
+)  # fmt: skip
 @options.value_option
 @options.json_option
-def rank(run: str, value: str, as_json: bool) -> int:
+def rank(run: str, systems: str, value: str, as_json: bool) -> int:
     """How often each system's responses are preferred, over the pairs of a run.
 
     Example, after evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many:
@@ -71,7 +75,10 @@ def rank(run: str, value: str, as_json: bool) -> int:
     """
     from evenhand.api import Run
 
-    facts = Run(run).ranking(value=value)  # type: ignore[arg-type]
+    a, _, b = (piece.strip() for piece in systems.partition(","))
+    if not a or not b or a == b:
+        raise click.UsageError(f"--systems takes two columns, as in model_a,model_b, not {systems!r}")
+    facts = Run(run).ranking(value=value, systems=(a, b))  # type: ignore[arg-type]
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return 0
