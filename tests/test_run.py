@@ -239,12 +239,53 @@ def test_bad_rows_stop_everything_before_anything_is_sent(server: FakeServer, ou
     assert not out.exists()
 
 
-def test_bad_rows_leave_a_folder_that_was_there(tmp_path: Path) -> None:
-    """Files that happen to be in the run's folder are never removed with it."""
+def test_a_column_that_no_row_has_is_told_once(out: Path) -> None:
+    """With the first row and the number of the others; where some rows are good, bad ones are told one by one."""
+    lacking = [{"question": f"What is {k}?"} for k in range(600)]
+    with pytest.raises(ItemError) as caught:
+        run_it([*lacking, {"answer": "a"}], TWO, "fake", out)
+    assert str(caught.value).splitlines()[:2] == [
+        "row 1: no answer; columns: question; the same in 599 more rows (--map answer=COLUMN)",
+        "row 601: no question; columns: answer (--map question=COLUMN)",
+    ]
+    with pytest.raises(ItemError) as caught:
+        run_it([*lacking, *rows(1)], TWO, "fake", out)
+    assert [p.path for p in caught.value.problems] == [f"row {k}" for k in range(1, 101)]
+    assert "... and 500 more" in str(caught.value)
+
+
+def test_many_mistakes_of_many_kinds_are_not_all_told(out: Path) -> None:
+    """Of a file without a good row, the first hundred kinds; the rest is a number."""
+    with pytest.raises(ItemError) as caught:
+        run_it([{"question": "q", f"c{k}": "a"} for k in range(130)], TWO, "fake", out)
+    assert (len(caught.value.problems), caught.value.more) == (100, 30)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_folder_of_other_files_is_refused(tmp_path: Path, server: FakeServer, fresh: bool) -> None:
+    """No run is put among what is not its own, and nothing is sent or written; an empty folder will do."""
+    server.reset()
     (tmp_path / "data.txt").write_text("mine")
-    with pytest.raises(ItemError):
-        run_it([BAD], TWO, "fake", tmp_path)
+    with pytest.raises(InputError, match="holds other files and is no run folder") as caught:
+        run_it(rows(1), TWO, "openai:m", tmp_path, base_url=server.url, fresh=fresh)
+    assert str(tmp_path) in str(caught.value) and "--out" in str(caught.value)
     assert [p.name for p in tmp_path.iterdir()] == ["data.txt"]
+    assert server.stats()["requests"] == 0
+    (tmp_path / "empty").mkdir()
+    assert run_it(rows(1), TWO, "fake", tmp_path / "empty", fresh=fresh).asked == 1
+
+
+def test_files_beside_a_run_stay(out: Path) -> None:
+    """Files that happen to be in the run's folder are never removed with it."""
+    run_it(rows(1), TWO, "fake", out)
+    (out / "data.txt").write_text("mine")
+    assert run_it(rows(1), TWO, "fake", out, fresh=True).asked == 1
+    with pytest.raises(ItemError):
+        run_it([BAD], TWO, "fake", out, fresh=True)
+    (out / "run.sqlite").unlink()
+    with pytest.raises(InputError):
+        run_it(rows(1), TWO, "fake", out)
+    assert sorted(p.name for p in out.iterdir()) == ["data.txt", "lock"]
 
 
 def test_a_bad_row_in_a_resumed_run_takes_nothing_in(out: Path) -> None:

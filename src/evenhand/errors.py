@@ -94,7 +94,10 @@ class RubricError(_FileError):
 
 
 class ItemError(_FileError):
-    """A data file has bad rows; ``problems`` lists them (the first hundred; ``more`` counts the rest)."""
+    """A data file has bad rows; ``problems`` lists the first hundred, ``more`` counts the rest.
+
+    Where a run has no good row, what is wrong with many of them alike is one problem.
+    """
 
 
 class TemplateError(InputError):

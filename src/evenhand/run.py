@@ -16,8 +16,7 @@ from typing import Any
 
 from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings
-from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, RunError
-from evenhand.fitting import column_hint
+from evenhand.errors import FinalBackendError, InputError, RunError
 from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge, hidden_images
@@ -28,13 +27,12 @@ from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
 from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
-from evenhand.sources import BadRow, read_items
+from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.store import Store, StoredRow
 from evenhand.trial import Order, Trial, plan
 from evenhand.verdict import Status
 
 _DEFAULT_CONCURRENCY = 16
-_SHOWN_PROBLEMS = 100
 ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
 
 
@@ -275,26 +273,19 @@ def take_in(spec: RunSpec, store: Store) -> None:
 
 def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:
     """The rows as stored; ends with an error that tells of all bad rows, unless they are to be skipped."""
-    problems: list[Problem] = []
-    good = bad = shown = 0
-    columns: set[str] = set()
+    good, bad = False, BadRows()
     for row in rows:
         if isinstance(row, Item):
-            good += 1
+            good = True
             yield StoredRow(row.row, row, None, {})
         elif spec.skip_bad:
             raw = without_logins(row.raw, spec.rubric.item, spec.mapping)
             yield StoredRow(row.row, None, "; ".join(p.message for p in row.problems), raw)
         else:
-            bad += 1
-            columns |= row.raw.keys() if bad <= _SHOWN_PROBLEMS else set()
-            shown += len(problems) < _SHOWN_PROBLEMS
-            problems.extend(row.problems[: _SHOWN_PROBLEMS - len(problems)])
-    if bad:
+            bad.add(row)
+    if bad.rows:
         file = spec.source if isinstance(spec.source, str) else None
-        hint = column_hint(columns, spec.rubric.item) if columns and not good and spec.pairs is None else None
-        hint = hint or "mend the rows, or --skip-bad to leave them out"
-        raise ItemError(problems, file=file, more=bad - shown, hint=hint)
+        raise bad.error(file, spec.rubric.item if spec.pairs is None else None, good=good)
     if not good:
         raise InputError("no usable row in the input", hint="nothing to judge")
 

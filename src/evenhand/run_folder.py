@@ -12,6 +12,7 @@ from evenhand.errors import InputError, RunError
 
 FILE = "run.sqlite"
 _ASIDE = f"{FILE}.old"
+_LOCK = "lock"
 _PARTS = ("", "-wal", "-shm")  # the store, and what SQLite keeps beside it
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NETWORK_DISKS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
@@ -46,14 +47,18 @@ def connect(folder: Path, *, write: bool) -> sqlite3.Connection:
 
 
 def make(folder: Path) -> None:
-    """Make a folder for a run.
+    """Make a folder for a run, or take an empty one, or one that held a run.
 
     Raises:
         RunError: it is on a network disk.
-        InputError: it can't be made.
+        InputError: it can't be made, or holds other files only.
     """
     _refuse_network_disk(folder)
     try:
+        held = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+        if not all(name == _LOCK for name in held) and not any(name.startswith(FILE) for name in held):
+            hint = "give another --out, or a folder in it"
+            raise InputError(f"{folder!s:.200} holds other files and is no run folder", hint=hint)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or error
@@ -62,7 +67,7 @@ def make(folder: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a run, and its folder if nothing else is in it."""
-    for name in (*(FILE + part for part in _PARTS), "lock"):
+    for name in (*(FILE + part for part in _PARTS), _LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # other files are none of our business
         folder.rmdir()
@@ -126,7 +131,7 @@ def lock(folder: Path) -> int:
         RunError: another process has it, or the folder can't be written.
     """
     try:
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise RunError(f"can't write in {folder}: {error.strerror}") from None
     try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from evenhand._words import counted
 from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.fitting import column_hint
 from evenhand.images import folder_of, with_images
@@ -27,6 +28,7 @@ from evenhand.rubric.model import ItemSpec
 _SUFFIXES = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"
 }  # fmt: skip
+_MOST_PROBLEMS = 100
 _TABLES = ("csv", "tsv", "parquet")
 
 
@@ -70,6 +72,52 @@ class BadRow:
     line: int | None
     problems: tuple[Problem, ...]
     raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+class BadRows:
+    """Bad rows as they are met, to be told in one error; memory does not grow with their number."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._columns: dict[str, None] = {}
+        self._listed: list[Problem] = []
+        self._listed_rows = 0
+        self._kinds: dict[tuple[str, str], tuple[Problem, int]] = {}  # its first problem, number of rows
+        self._other_rows = 0
+
+    def add(self, row: BadRow) -> None:
+        """Take one more."""
+        self.rows += 1
+        if len(self._listed) < _MOST_PROBLEMS:
+            self._columns |= dict.fromkeys(row.raw)
+            self._listed_rows += 1
+            self._listed += row.problems[: _MOST_PROBLEMS - len(self._listed)]
+        known = False
+        for problem in row.problems:
+            kind = (problem.message, problem.remedy)
+            if kind in self._kinds or len(self._kinds) < _MOST_PROBLEMS:
+                first, number = self._kinds.get(kind, (problem, 0))
+                self._kinds[kind] = first, number + 1
+                known = True
+        self._other_rows += not known
+
+    def error(self, file: str | None, spec: ItemSpec | None, *, good: bool) -> ItemError:
+        """The error that tells of them, row by row; where no row is good, each kind of mistake once, with its number.
+
+        Args:
+            file: Name of the file, None where the rows are of none.
+            spec: What is read of a row, for a hint at other columns; None for none.
+            good: Whether there are good rows too.
+        """
+        hint = "mend the rows, or --skip-bad to leave them out"
+        if good:
+            return ItemError(self._listed, file=file, more=self.rows - self._listed_rows, hint=hint)
+        problems = [
+            replace(first, message=f"{first.message}; the same in {counted(n - 1, 'more row')}") if n > 1 else first
+            for first, n in self._kinds.values()
+        ]
+        columns = column_hint(self._columns, spec) if spec is not None and self._columns else None
+        return ItemError(problems, file=file, more=self._other_rows, hint=columns or hint)
 
 
 class IdBook:
