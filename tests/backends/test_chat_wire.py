@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from evenhand.backends.chat_wire import decode, reply_of
 from evenhand.errors import RetryableBackendError
-from evenhand.verdict import Reply
+from evenhand.parse import read
+from evenhand.verdict import Failure, FieldOutcome, Reply
+from reading import rating
 
 
 def reply(message: dict[str, Any], **envelope: Any) -> Reply:
@@ -34,6 +37,26 @@ def test_all_kinds_of_content() -> None:
         ("g", {"score": 3}),
     ]
     assert reply({"function_call": {"name": "old", "arguments": "{}"}}).tool_calls[0].name == "old"
+
+
+def test_a_key_that_stands_twice_in_arguments_is_kept_twice() -> None:
+    """An object of arguments then reads as the same arguments in a text do: two values for one field are no value."""
+
+    def read_of(arguments: str) -> FieldOutcome:
+        call = f'{{"function": {{"name": "f", "arguments": {arguments}}}}}'
+        body = f'{{"choices": [{{"message": {{"tool_calls": [{call}]}}}}]}}'
+        return read(reply_of(decode(body.encode()), 0.0), (rating(),)).fields["rating"]
+
+    twice = '{"rating": 4, "why": "\u00e9 \\ud83d\\ude00", "rating": 2}'
+    assert read_of(twice) == read_of(json.dumps(twice)) == read_of(f'{{"arguments": {twice}}}')
+    assert (read_of(twice).value, read_of(twice).failure) == (None, Failure.AMBIGUOUS)
+    assert (read_of('{"rating": 3, "rating": 3}').value, read_of('{"rating": 3}').value) == (3, 3)
+    two = '{"function_call": {"arguments": {"a": 1}}, "tool_calls": [{"arguments": {"a": 1, "a": {"arguments": {}}}}]}'
+    assert decode(two.encode())["function_call"]["arguments"] == {"a": 1}
+    assert decode(two.encode())["tool_calls"][0]["arguments"] == '{"a": 1, "a": {"arguments": {}}}'
+    for broken in (b'{"arguments": {"a": 1', b'{"arguments": {"a": "\xff"}}', b'{"arguments": ' + b'{"a":' * 100_000):
+        with pytest.raises(ValueError, match=r"not JSON|not UTF-8|nested too deeply"):
+            decode(broken)
 
 
 def test_choice_zero_is_taken_wherever_it_stands() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ SYSTEM_ROLE = "system role"
 _SCHEMA_NAME = "verdict"
 #: Levels of lists and objects in a body. No honest reply comes near.
 _DEEPEST = 100
+_OBJECT_OF_ARGUMENTS = re.compile(r'"arguments"\s*:\s*\{')
 #: More tokens or dollars of one reply are nonsense, and would spoil every sum they stand in.
 _MOST = 10**12
 
@@ -98,6 +100,7 @@ def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
         ValueError: not JSON, or nested deeper than 100 levels.
     """
     try:
+        body = _twice_as_text(body)
         try:
             data = msgspec.json.decode(body)
         except ValueError:
@@ -110,6 +113,32 @@ def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON at character {error.pos + 1}: {error.msg}") from None
     return _cleaned(data, clean, _DEEPEST)
+
+
+def _twice_as_text(body: bytes) -> bytes:
+    """A body in which arguments that have a key twice are a text: as an object they would keep the last one only."""
+    if b'"arguments"' not in body:
+        return body
+    twice: list[bool] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        twice.append(len({name for name, _ in pairs}) < len(pairs))
+
+    decoder, text = json.JSONDecoder(object_pairs_hook=note), body.decode()
+    parts, kept, end = [], 0, 0
+    for found in _OBJECT_OF_ARGUMENTS.finditer(text):
+        start = found.end() - 1
+        if start < end:  # within others
+            continue
+        twice.clear()
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except ValueError:  # told of by who reads the whole
+            return body
+        if any(twice):
+            parts += [text[kept:start], json.dumps(text[start:end])]
+            kept = end
+    return "".join([*parts, text[kept:]]).encode()
 
 
 def _cleaned(value: Any, clean: Callable[[str], str], levels: int) -> Any:
