@@ -1,4 +1,18 @@
-"""Strengths and ranks of systems from pairwise outcomes: Bradley and Terry's model, with ties and effects."""
+"""Strengths and ranks of systems from pairwise outcomes: Bradley and Terry's model, with ties and effects.
+
+With ``eta = strength(first) - strength(second) + order + covariates * coefficients`` the outcomes of a comparison are
+likely as ``P(first) : P(second) : P(tie) = exp(eta / 2) : exp(-eta / 2) : nu`` (Davidson). Where a tie counts as half a
+win for both there is no nu, as is usual for Elo scales; an estimate exists in more cases, and intervals hold all the
+same, since they don't rest on the model.
+
+Intervals are t intervals from the sandwich covariance ``H^-1 (sum_g s_g s_g') H^-1 g / (g - 1)`` of cluster scores s_g;
+the degrees of freedom are the clusters that a system is part of, less one. That of nu is on the log scale, that of a
+win rate on the logit scale. The rank interval of a system counts the rivals that are surely stronger and those that are
+surely weaker, all rivals at a time: the bound is the largest studentized difference in Gaussian multiplier bootstraps
+over clusters. It holds the true rank (any of them, where strengths are equal) at the confidence level or more.
+Source: Mogstad, Romano, Shaikh and Wilhelm (2024), "Inference for ranks with applications to mobility across
+neighbourhoods and academic achievement across countries".
+"""
 
 from __future__ import annotations
 
@@ -27,6 +41,7 @@ _DENSE = 0.05  # filled share from which sums are multiplied as a dense array
 _ALL_TIED = "every comparison is a tie"
 _ENDLESS = "the outcomes leave no finite estimate"
 _TRY_HALF = "; with ties as half a win there may be one"
+_ONE_ORDER = "not to be told from the strengths: each pair of systems is in one order only"
 _REACH = 50  # on a log or logit scale, from which an interval says nothing
 
 
@@ -52,6 +67,14 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Strengths of systems and what else moves outcomes.
+
+    Systems are comparable within a part that wins or ties link in both directions. The largest part has figures, and
+    its comparisons with others, whose likeliest difference is infinite, are left out with a warning; systems outside
+    have a reason instead. So have all where no part, or more than one, is the largest, and where the outcomes leave no
+    finite estimate otherwise (A never loses to B, but some are ties: with ties as half a win there is one). All ties
+    are equal strengths without interval. An order effect that can't be told from the strengths (each pair of systems
+    always in the same order, and no cycle of them) is left out with a reason. No interval for a system in one cluster
+    only, or without variation.
 
     Attributes:
         standings: One for each system, by its id.
@@ -89,20 +112,9 @@ def bradley_terry(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Ranking:
-    """Strengths of systems that were compared two at a time, by maximum likelihood.
+    """Strengths of systems that were compared two at a time, by maximum likelihood; the model is described above.
 
-    With ``eta = strength(first) - strength(second) + order + covariates * coefficients`` the outcomes are likely as
-    ``P(first) : P(second) : P(tie) = exp(eta / 2) : exp(-eta / 2) : nu``. With ``ties="half"`` a tie is half a win for
-    both in the model without ties: as usual for Elo scales, and an estimate exists in more cases; its intervals hold
-    too, since they don't rest on the model. Not for outcomes that go in circles (A over B over C over A): one number a
-    system can't tell them.
-
-    Intervals are t intervals from the sandwich covariance ``H^-1 (sum_g s_g s_g') H^-1 g / (g - 1)`` of cluster scores
-    s_g, with the number of clusters that the system is part of, less one, as degrees of freedom; that of nu is on the
-    log scale, that of a win rate on the logit scale. The rank interval of a system counts the rivals that are surely
-    stronger and surely weaker, all its rivals at a time: the bound is the largest studentized difference in `draws`
-    Gaussian multiplier bootstraps over clusters. It holds the true rank (any of them, where strengths are equal) at
-    `level` or more.
+    Not for outcomes that go in circles (A over B over C over A): one number a system can't tell them.
 
     Args:
         first, second: Ids 0..size-1 of the systems in the two slots, shape (n,); never the same system.
@@ -112,28 +124,20 @@ def bradley_terry(
         weights: How much a comparison counts, shape (n,), > 0; default: the same for all. Only ratios matter.
         clusters: Ids of what is drawn together (prompts), shape (n,); default: every comparison is its own cluster.
         order: Estimate the effect of the first slot. Leave it out where a point already joins both orders.
-        ties: "davidson" or "half".
+        ties: "davidson", or "half": half a win for both.
         covariates: First slot's value less the second's, shape (n,) or (n, k). Strengths are those at 0.
         level: Confidence level.
-        draws: Bootstrap draws for the rank intervals.
-        seed: Seed of the draws.
+        draws, seed: Number and seed of the bootstrap draws for the rank intervals.
 
     Returns:
-        Never NaN, never a runaway figure. Systems are comparable within a part that wins (or ties) link in both
-        directions; the largest part has figures, and its comparisons with others, whose likeliest difference is
-        infinite, are left out with a warning. Systems outside have a reason instead. So have all where two parts
-        are equally large, and where outcomes leave no finite estimate otherwise (say, A never loses to B, but some
-        are ties: with ``"half"`` there is one). All ties: equal strengths without interval. An order effect that
-        can't be told from the strengths (each pair of systems always in the same order, without a cycle) is left
-        out with a reason. No interval for a system in one cluster only, or without variation.
+        Never NaN, never a runaway figure; `Ranking` tells what has no figures, and why.
 
     Raises:
         StatisticError: arguments of different lengths or out of range; covariates that can't be told from the
             strengths or from each other.
 
     Source: Bradley and Terry (1952); Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
-        paired comparison experiments"; Mogstad, Romano, Shaikh and Wilhelm (2024), "Inference for ranks". Checked
-        against an independent likelihood in scipy.optimize and closed forms.
+        paired comparison experiments"; checked against his example 2 and a likelihood in scipy.optimize.
     """
     if ties not in ("davidson", "half"):
         raise StatisticError(f"ties are counted by davidson or half, not {ties!r}")
@@ -142,34 +146,28 @@ def bradley_terry(
     main, reasons = main_part(given.cells())
     if main is None:
         return _nothing(reasons, order, extra)
-    told, untold = given.within(main), ""
-    left_out = given.n - told.n
-    warnings = [f"left out: {counted(left_out, 'comparison')} with separated systems"] if left_out else []
-    if order:
-        ordered = told.with_order()
-        if told_apart(ordered.only_order().cells()):
-            told = ordered
-        else:
-            untold = "not to be told from the strengths: each pair of systems is in one order only"
-            warnings.append("strengths include an order effect that can't be told from them")
-    if extra and not told_apart(told.outcomes):
-        raise StatisticError("covariates can't be told from the strengths, the order or each other")
+    told, warnings = _told_apart(given.within(main), order)
+    if left_out := given.n - told.n:
+        warnings.append(f"left out: {counted(left_out, 'comparison')} with separated systems")
     fit = _fit(told, ties)
     if fit is None:
         hint = _TRY_HALF if ties == "davidson" and told.outcomes.ties.any() else ""
         return _nothing([reason or _ENDLESS + hint for reason in reasons], order, extra)
-    bounds = _rank_intervals(fit, level, draws, seed)
-    inside = iter(_standings(fit, bounds, told.order, level))
-    effects = fit.effects(level)
-    return Ranking(
-        tuple(_unranked(reason) if reason else next(inside) for reason in reasons),
-        fit.tie(level) if ties == "davidson" else Estimate(None, reason="ties count half"),
-        (effects.pop(0) if told.order else Estimate(None, reason=untold)) if order else None,
-        tuple(effects),
-        fit.n,
-        fit.groups,
-        tuple(warnings),
-    )
+    inside = iter(_standings(fit, _rank_intervals(fit, level, draws, seed), told.order, level))
+    standings = tuple(_unranked(reason) if reason else next(inside) for reason in reasons)
+    return _ranking(fit, standings, told.order if order else None, ties, level, warnings)
+
+
+def _told_apart(given: Compared, order: bool) -> tuple[Compared, list[str]]:
+    """With the order's effect where it can be told from the strengths, and a warning where it can't."""
+    warnings = []
+    ordered = given.with_order() if order else given
+    if order and not told_apart(ordered.only_order().cells()):
+        ordered = given
+        warnings.append("strengths include an order effect that can't be told from them")
+    if given.outcomes.effects.size and not told_apart(ordered.outcomes):
+        raise StatisticError("covariates can't be told from the strengths, the order or each other")
+    return ordered, warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +341,16 @@ def _rank_intervals(fit: _Fit, level: float, draws: int, seed: int) -> list[tupl
         ahead = strengths[tried] - strengths[i]
         found.append((1 + int((ahead > reach).sum()), fit.size - int((ahead < -reach).sum())))
     return found
+
+
+def _ranking(
+    fit: _Fit, standings: tuple[Standing, ...], ordered: bool | None, ties: Ties, level: float, warnings: list[str]
+) -> Ranking:
+    """All figures; `ordered` is None where no order effect was asked for, False where there is none to be had."""
+    effects = fit.effects(level)
+    shift = effects.pop(0) if ordered else None if ordered is None else Estimate(None, reason=_ONE_ORDER)
+    tie = fit.tie(level) if ties == "davidson" else Estimate(None, reason="ties count half")
+    return Ranking(standings, tie, shift, tuple(effects), fit.n, fit.groups, tuple(warnings))
 
 
 def _unranked(reason: str) -> Standing:

@@ -20,7 +20,7 @@ from evenhand.stats.table import Floats, Ints
 _STEPS = 100
 _FLAT = 1e-9  # largest slope at a maximum, per comparison of a million
 _STILL = 1e-10  # largest step at a maximum
-_SINGULAR = 1e13  # condition from which a step means nothing
+_SINGULAR = 1e-12  # curvature under which a step means nothing
 _RUNAWAY = 1e-6  # least curvature at a maximum; where outcomes are separated it falls to the slope's size
 
 
@@ -48,13 +48,30 @@ class Outcomes:
         """Weight of each row."""
         return self.wins + self.ties + self.losses
 
-    def incidence(self) -> sparse.csr_matrix:
-        """+1 for the first slot's system, -1 for the second's, then the effects: shape (rows, size + k)."""
-        rows = np.arange(len(self.first))
-        signs = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
-        shape = (len(rows), self.size)
-        own = sparse.csr_matrix((signs, (np.tile(rows, 2), np.concatenate([self.first, self.second]))), shape)
-        return sparse.hstack([own, sparse.csr_matrix(self.effects)], format="csr") if self.effects.size else own
+    @cached_property
+    def pair(self) -> Ints:
+        """Number of the ordered pair of systems of each row, shape (rows,)."""
+        return self.first * self.size + self.second
+
+    def predictor(self, x: Floats) -> Floats:
+        """Predictor of each row, shape (rows,), from strengths and effects (and what else x holds)."""
+        eta: Floats = x[self.first] - x[self.second]
+        return eta + self.effects @ x[self.size : self.size + self.effects.shape[1]] if self.effects.size else eta
+
+    def gathered(self, rows: Floats) -> Floats:
+        """Sums of a value over rows as each strength and effect meets it: shape (size + k,)."""
+        own = np.bincount(self.first, rows, self.size) - np.bincount(self.second, rows, self.size)
+        return np.concatenate([own, self.effects.T @ rows])
+
+    def squares(self, weights: Floats) -> Floats:
+        """Sums of weighted products of what strengths and effects are multiplied by: shape (size + k, size + k)."""
+        pairs = np.bincount(self.pair, weights, self.size**2).reshape(self.size, self.size)
+        pairs = pairs + pairs.T
+        found = np.zeros((self.size + self.effects.shape[1],) * 2)
+        found[: self.size, : self.size] = np.diag(pairs.sum(axis=0)) - pairs
+        for k, effect in enumerate(self.effects.T, self.size):
+            found[k] = found[:, k] = self.gathered(weights * effect)
+        return found
 
 
 class Chances(NamedTuple):
@@ -110,21 +127,21 @@ def maximum(outcomes: Outcomes, *, ties: bool) -> Maximum | None:
         never stops growing, curvature is at most slope times reach, so that it vanishes with the slope. At a true
         maximum outcomes for and against every direction keep it well above.
     """
-    design = outcomes.incidence()
-    x: Floats = np.zeros(design.shape[1] + ties)
+    x: Floats = np.zeros(outcomes.size + outcomes.effects.shape[1] + ties)
     if ties:
         tied = outcomes.ties.sum()
         x[-1] = np.log(2 * tied / (outcomes.total.sum() - tied))
     flat = _FLAT * max(1.0, outcomes.total.sum() / 1e6)
-    value, slope, curve = _at(outcomes, design, x, ties)
+    value, slope, curve = _at(outcomes, x, ties)
     for _ in range(_STEPS):
-        if np.abs(slope).max() <= flat or np.linalg.cond(curve) > _SINGULAR:
+        least = np.linalg.eigvalsh(curve)[0]
+        if np.abs(slope).max() <= flat or least < _SINGULAR:
             break
         step = np.linalg.solve(curve, slope)
         if np.abs(step).max() <= _STILL:
             break
         for _ in range(_STEPS):
-            better = _at(outcomes, design, x + step, ties)
+            better = _at(outcomes, x + step, ties)
             if better[0] >= value - 1e-12 * abs(value):
                 break
             step = step / 2
@@ -132,7 +149,7 @@ def maximum(outcomes: Outcomes, *, ties: bool) -> Maximum | None:
         value, slope, curve = better
     else:
         return None
-    if np.linalg.eigvalsh(curve)[0] < _RUNAWAY:
+    if least < _RUNAWAY:
         return None
     x[: outcomes.size] -= x[: outcomes.size].mean()
     inverse = np.linalg.inv(curve).astype(float)
@@ -142,8 +159,7 @@ def maximum(outcomes: Outcomes, *, ties: bool) -> Maximum | None:
 
 def residuals(outcomes: Outcomes, x: Floats, *, ties: bool) -> tuple[Floats, Floats]:
     """Slopes of each row's log-likelihood along its predictor and along tau, shape (rows,) each."""
-    eta = x[outcomes.first] - x[outcomes.second] + outcomes.effects @ x[outcomes.size : len(x) - ties]
-    return _residuals(outcomes, chances(eta, x[-1] if ties else None))
+    return _residuals(outcomes, chances(outcomes.predictor(x), x[-1] if ties else None))
 
 
 def _residuals(outcomes: Outcomes, found: Chances) -> tuple[Floats, Floats]:
@@ -151,25 +167,20 @@ def _residuals(outcomes: Outcomes, found: Chances) -> tuple[Floats, Floats]:
     return pull, outcomes.ties - outcomes.total * found.tie
 
 
-def _at(outcomes: Outcomes, design: sparse.csr_matrix, x: Floats, ties: bool) -> tuple[float, Floats, Floats]:
+def _at(outcomes: Outcomes, x: Floats, ties: bool) -> tuple[float, Floats, Floats]:
     """Log-likelihood, slope and curvature (negative second derivative, with the gauge's 1 / size added)."""
-    tau = x[-1] if ties else None
-    eta = design @ x[: design.shape[1]]
-    found = chances(eta, tau)
-    with np.errstate(divide="ignore"):
-        logs = [np.log(p) for p in found]
-    seen = (outcomes.wins, outcomes.ties, outcomes.losses)
-    value = sum(float(w[w > 0] @ log[w > 0]) for w, log in zip(seen, logs, strict=True))
+    found = chances(outcomes.predictor(x), x[-1] if ties else None)
+    seen = zip((outcomes.wins, outcomes.ties, outcomes.losses), found, strict=True)
+    value = sum(float(weights[weights > 0] @ np.log(p[weights > 0])) for weights, p in seen)
     pull, tied = _residuals(outcomes, found)
-    slope = design.T @ pull
-    size = design.shape[1]
-    curve = np.zeros((len(x), len(x)))
-    curve[:size, :size] = (design.T @ sparse.diags_array(outcomes.total * found.slope).tocsr() @ design).toarray()
+    slope = outcomes.gathered(pull)
+    curve = outcomes.squares(outcomes.total * found.slope)
     curve[: outcomes.size, : outcomes.size] += 1 / outcomes.size
     if ties:
         slope = np.append(slope, tied.sum())
-        curve[:size, size] = curve[size, :size] = design.T @ (-outcomes.total * found.tie * found.lean / 2)
-        curve[size, size] = outcomes.total @ (found.tie * (1 - found.tie))
+        aside = outcomes.gathered(-outcomes.total * found.tie * found.lean / 2)
+        last = outcomes.total @ (found.tie * (1 - found.tie))
+        curve = np.block([[curve, aside[:, None]], [aside[None, :], np.full((1, 1), last)]])
     return value, slope, curve
 
 
@@ -197,8 +208,7 @@ def told_apart(outcomes: Outcomes) -> bool:
     scale = np.sqrt((outcomes.effects**2).mean(axis=0))
     if not scale.all():
         return False
-    design = replace(outcomes, effects=outcomes.effects / scale).incidence()
-    moments = (design.T @ design).toarray()
+    moments = replace(outcomes, effects=outcomes.effects / scale).squares(np.ones(len(outcomes.first)))
     own, shared = moments[: outcomes.size, : outcomes.size], moments[: outcomes.size, outcomes.size :]
     apart = moments[outcomes.size :, outcomes.size :] - shared.T @ np.linalg.lstsq(own, shared, rcond=None)[0]
     return bool(np.linalg.eigvalsh(apart)[0] > 1e-8 * len(outcomes.first))
