@@ -137,6 +137,8 @@ def test_the_composite_is_compared_too() -> None:
     [
         (['{"id": "a", "Rating": 5}', '{"id": "a", "Rating": 5}'], "no column 'rater' tells by whom", 2),
         (['{"id": "a", "rater": 1, "Rating": 5}'] * 2, "was rated by '1' before", 2),
+        (['{"id": "a", "rater": ["x"], "Rating": 5}'], "rater is a list", 1),
+        (['{"id": "a", "rater": true, "Rating": 5}'], "rater is a truth value", 1),
         (['{"id": "a", "Rating": 11}'], "11", 1),
         (['{"Rating": 5}'], "no id", 1),
         (['{"id": "a", "Rating": 5}', "{"], "JSON", 2),
@@ -152,12 +154,15 @@ def test_bad_labels_are_told_with_their_line(tmp_path: Path, lines: list[str], t
     assert [problem.line for problem in caught.value.problems] == [line]
 
 
-@pytest.mark.parametrize("content", ["", '{"id": "a", "score": 5}\n'])
-def test_labels_without_a_field_of_the_rubric_are_refused(tmp_path: Path, content: str) -> None:
-    """No rows, or no column that any field is read from, names the fields there are."""
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "no rows"), ('{"id": "a", "score": 5}\n', "no row holds a value of .*its fields: Rating")],
+)
+def test_labels_without_a_field_of_the_rubric_are_refused(tmp_path: Path, content: str, said: str) -> None:
+    """Labels without rows are told; where no row holds a value of any field, the fields there are are named."""
     file = tmp_path / "labels.jsonl"
     file.write_text(content)
-    with pytest.raises(InputError, match="its fields: Rating"):
+    with pytest.raises(InputError, match=f"(?s){said}"):
         read_labels(str(file), CRITIC)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,18 @@ def test_sides_flips_and_units_of_pairs(tmp_path: Path) -> None:
     assert (facts["planned"], facts["scored"]) == (7, 5)
     assert facts["failures"] == {"not_asked": 1, "refusal": 1}
     assert facts["criteria"]["overall"]["counts"] == {"A": 6, "B": 3, "tie": 3}
+    assert facts["set_in_code"] == 0
     rank = facts["fields"]["rank_b"]
     assert (rank["mean"], rank["n"], rank["items"]) == (3.0, 10, 5)  # both orders' verdicts count
+
+
+def test_a_pair_set_in_code_counts_once(tmp_path: Path) -> None:
+    """What is set in code is counted in the unit of what is scored: a pair, not its two orders."""
+    blank = replace(_scored(overall="tie", safe="tie"), calls=0)
+    verdicts = {(item, order, 0): blank for item in ("p0", "p1") for order in ("ab", "ba")}
+    verdicts |= {("p2", order, 0): _scored(overall="A", safe="A") for order in ("ab", "ba")}
+    facts = summary(_store(tmp_path / "run", PAIRS, verdicts))
+    assert (facts["scored"], facts["set_in_code"]) == (3, 2)
 
 
 def test_a_preference_that_was_not_asked_is_neither_counted_nor_a_flip(tmp_path: Path) -> None:

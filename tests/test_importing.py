@@ -65,9 +65,7 @@ def imported(path: Path, **options: Any) -> Rubric:
 def messages(rubric: Rubric, item: dict[str, Any]) -> list[str]:
     """The contents of the messages for an item."""
     form = rubric.output.forms[0]
-    return [
-        m["content"] for m in render(rubric, item, fields=rubric.output.fields, form=form, mark="qvxm").messages
-    ]
+    return [m["content"] for m in render(rubric, item, fields=rubric.output.fields, form=form, mark="qvxm").messages]
 
 
 def value_of(text: str, name: str) -> Any:
@@ -246,6 +244,16 @@ def test_title_line_is_left_out(title: str, tmp_path: Path) -> None:
     assert f"left out: the title {title!r}" in import_prompt(path).notes
     with pytest.raises(RubricError, match=r"any\.txt:4: a name"):
         import_prompt(written(tmp_path, f"{title}\n\nX = '{{answer}}'\nY = X\n", "any.txt"))
+
+
+def test_holes_with_a_format_are_told(tmp_path: Path) -> None:
+    """A hole that only `str.format` could fill stays as text, and the user is told so."""
+    path = tmp_path / "p.py"
+    path.write_text('P = "{question!r:>10} {n:.2f} {answer}"\n')
+    (told,) = (note for note in import_prompt(path).notes if note.startswith("left as text"))
+    assert told == "left as text, not filled: {n:.2f}, {question!r:>10}"
+    path.write_text('P = "{question} {answer} {score: <1 to 5>}"\n')
+    assert not [note for note in import_prompt(path).notes if note.startswith("left as text")]
 
 
 def test_first_line_of_a_text_is_kept_unless_it_is_a_title(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ def test_a_missing_required_field_names_the_columns_and_a_remedy() -> None:
     assert mapped.remedy == "--map answer=reply"
     (odd,) = check(question="q", zzz=1).problems
     assert odd.remedy == "--map answer=COLUMN"
+    (spaced,) = check(**{"question": "q", " answer": "a"}).problems
+    assert spaced.remedy == "--map 'answer= answer'"  # as a shell takes it
+    whole_line = check(**{"id;question;answer": "1;q;a"}).problems
+    assert [problem.remedy for problem in whole_line] == ["--map question=COLUMN", "--map answer=COLUMN"]
 
 
 @pytest.mark.parametrize("response", [None, "", "  "])

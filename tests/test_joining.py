@@ -96,6 +96,14 @@ def test_a_response_that_cannot_be_joined_is_an_error(tmp_path: Path, line: str,
     assert [problem.line for problem in caught.value.problems] == [2]
 
 
+def test_responses_without_a_row_are_an_error(tmp_path: Path) -> None:
+    """An empty file is told as such, not as a missing response of every row."""
+    file = tmp_path / "answers.jsonl"
+    file.write_text("")
+    with pytest.raises(ItemError, match=r"answers\.jsonl.*no rows"):
+        read(data("a"), str(file))
+
+
 def test_a_row_without_an_id_cannot_be_joined() -> None:
     """It is a bad row with the remedy."""
     found = read([{"prompt": "q", "ref_answer": "r", "task": "OCR"}], responses("a"))

@@ -122,6 +122,8 @@ def test_places_name_file_and_line_or_row(tmp_path: Path) -> None:
     [
         (b'{"question": "q", "answer": "\xff"}', "not UTF-8: byte 0xff at position 30"),
         (b'{"question": "q"', "not JSON: Expecting ',' delimiter at column 17"),
+        (b'{"question": "q', "not JSON: Unterminated string starting at column 14"),
+        (b'{"id": ' + b"9" * 5000 + b"}", "a number of too many digits"),
         (b'["q", "a"]', "not a JSON object"),
         (b'{"question": "q", "answer": "a", "answer": "b"}', "the key 'answer' stands twice in one object"),
         (b'{"question": "q", "answer": "a", "m": {"k": 1, "k": 1}}', "the key 'k' stands twice in one object"),

@@ -14,6 +14,7 @@ from typing import Any
 from evenhand import facts
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.item import Item
+from evenhand.item_values import Mistake, read_id
 from evenhand.ratings import RatingReader
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.scale import Span, Value
@@ -95,7 +96,11 @@ def read_labels(
             read = reader.read(raw.values)
             found = [Problem(None, "", message) for message in read.wrong.values()]
             fields = fields or bool(read.values)
-            who = raw.values.get(rater)
+            who = None
+            try:
+                who = read_id(raw.values.get(rater))
+            except Mistake as mistake:
+                found.append(Problem(None, "", f"{rater} {mistake}"))
             if mapped and rater not in raw.values:
                 known = ", ".join(raw.values)
                 found.append(
@@ -104,7 +109,7 @@ def read_labels(
             if read.id is None:
                 found.append(Problem(None, "", "no id", "give the item's id as `id`, or say --map id=COLUMN"))
             elif not found and not labels.add(
-                read.id, ALONE if who is None else str(who), _with_composite(read.values, rubric)
+                read.id, ALONE if who is None else who, _with_composite(read.values, rubric)
             ):
                 found.append(_twice(read.id, who, rater))
         problems += bad_row(rows - 1, raw, found).problems
@@ -114,8 +119,9 @@ def read_labels(
         raise ItemError(problems, file=opened.name)
     if not fields:
         known = ", ".join(f.name for f in rubric.output.fields if f.kind in ("scale", "bool"))
-        what = "no rows" if not rows else f"no column holds a value of {rubric.name}"
-        raise InputError(f"{opened.name or 'the labels'}: {what}", hint=f"its fields: {known} (--map FIELD=COLUMN)")
+        what = f"no row holds a value of {rubric.name}" if rows else "no rows"
+        hint = f"its fields: {known} (--map FIELD=COLUMN)" if rows else None
+        raise InputError(f"{opened.name or 'the labels'}: {what}", hint=hint)
     return labels
 
 

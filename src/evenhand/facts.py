@@ -185,6 +185,7 @@ class _Tally:
     def _add_unit(self, unit: list[Verdict | None]) -> None:
         if _scored(unit):
             self._scored += 1
+            self._in_code += all(verdict is not None and verdict.calls == 0 for verdict in unit)
             return
         worst = next(v for v in unit if v is None or v.status is not Status.SCORED)
         self._failures["not_asked" if worst is None else worst.failure or worst.status.value] += 1
@@ -198,7 +199,6 @@ class _Tally:
         self._agreement.add(self._cluster, [float(side != CHANGED) for side in told])
 
     def _add_verdict(self, verdict: Verdict) -> None:
-        self._in_code += verdict.calls == 0 and verdict.status is Status.SCORED
         self._re_asked += verdict.re_asked
         self._repaired += verdict.repaired
         self._inconsistent += not verdict.consistent

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from shlex import quote
 from typing import Any
 
 from evenhand._canon import digest
@@ -36,6 +37,7 @@ MAX_ROW_BYTES = 2_000_000
 _ID = "id"
 _DEPTH = 100
 _SHOWN_COLUMNS = 20
+_SEPARATORS = ";\t|"  # a column that holds one is most likely a whole line
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def missing_columns(
     """
     present = list(columns)
     known = {_ID, *(f.name for f in spec.fields), *spec.aliases, *mapping.values(), *others}
-    free = [column for column in present if column not in known]
+    free = [c for c in present if c not in known and not any(mark in c for mark in _SEPARATORS)]
     problems = []
     for name in names:
         if _column(name, present, spec, mapping) in present:
@@ -182,7 +184,7 @@ def missing_columns(
         sought = f"no column {mapping[name]!r} for {name}" if name in mapping else f"no {name}"
         listed = ", ".join(map(_shown, present[:_SHOWN_COLUMNS])) + (", ..." if len(present) > _SHOWN_COLUMNS else "")
         close = close_names(mapping.get(name, name), free)
-        remedy = " or ".join(f"--map {name}={_shown(other)}" for other in close) or f"--map {name}=COLUMN"
+        remedy = " or ".join(f"--map {quote(f'{name}={_shown(other)}')}" for other in close) or f"--map {name}=COLUMN"
         problems.append(Problem(None, "", f"{sought}; columns: {listed or 'none'}", remedy))
     return problems
 

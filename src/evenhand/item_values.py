@@ -102,7 +102,7 @@ def read_json(text: str) -> Any:
         return _JSON.decode(text)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        raise ValueError(f"not JSON: {error.msg} at {line}column {error.colno}") from None
+        raise ValueError(f"not JSON: {error.msg.removesuffix(' at')} at {line}column {error.colno}") from None
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 
@@ -254,7 +254,14 @@ def _finite(text: str) -> float:
     return value
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("a number of too many digits") from None
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
 #: Item type -> its reader; a reader raises `Mistake`.

@@ -65,6 +65,7 @@ def _keep(
     kept: sqlite3.Connection, responses: Iterator[RawRow], spec: ItemSpec, mapping: Mapping[str, str], name: str
 ) -> None:
     problems: list[Problem] = []
+    number = 0
     for number, row in enumerate(responses, 1):
         line = row.line or number
         problem = row.problem or _kept(kept, row.values, line, spec, mapping)
@@ -72,6 +73,8 @@ def _keep(
             problems.append(replace(problem, line=line))
         if len(problems) >= _TOLD:
             break
+    if not number:
+        problems.append(Problem(None, "", "no rows"))
     if problems:
         raise ItemError(problems, file=name)
 

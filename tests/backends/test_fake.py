@@ -109,6 +109,9 @@ def test_bad_scripts_are_told_whole(tmp_path: Path) -> None:
     with pytest.raises(ItemError) as caught:
         fake(str(path))
     assert [problem.line for problem in caught.value.problems] == [1, 3, 4, 5]
+    path.write_text("\n")
+    with pytest.raises(ItemError, match="no lines"):
+        fake(str(path))
     with pytest.raises(UnknownNameError, match="garbage"):
         fake("tpo")
 

@@ -122,6 +122,7 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
         (b'{"id": "b", "reply": {"content": null, "x": ' + b"[" * 400 + b"]" * 400 + b"}}", "nested too deeply"),
         (b'{"id": "b", "reply": ' + b"[" * 100_000, "nested too deeply"),
         (b"\xff\xfe", "not UTF-8"),
+        (b'{"id": "b", "reply": "x", "finish": 5}', "finish must be a text"),
     ],
 )
 def test_what_is_wrong_with_a_line_is_told_with_its_place(tmp_path: Path, second: bytes, told: str) -> None:

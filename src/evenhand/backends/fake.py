@@ -143,6 +143,8 @@ def read_script(path: Path) -> tuple[ScriptRule, ...]:
                 problems.append(Problem(number, "$", str(error)))
     if problems:
         raise ItemError(problems[:_SHOWN], file=str(path), more=max(0, len(problems) - _SHOWN))
+    if not rules:
+        raise ItemError([Problem(None, "", "no lines")], file=str(path))
     return tuple(rules)
 
 

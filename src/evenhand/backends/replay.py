@@ -158,8 +158,10 @@ def _reply(data: Mapping[str, Any]) -> Reply:
         raise FinalBackendError("a reply is text or a chat message, as raw_kind says")
     reply = Reply(text=said) if isinstance(said, str) else message_reply(said)
     finish = data.get("finish")
+    if finish is not None and not isinstance(finish, str):
+        raise FinalBackendError("finish must be a text")
     return replace(
         reply,
-        finish=finish if isinstance(finish, str) else None,
+        finish=finish,
         usage=Usage(cost_usd=0.0, latency_s=0.0),
     )

@@ -18,11 +18,14 @@ from evenhand.rubric.model import Mode
 from evenhand.rubric.templates import MAX_HOLES, NOTES, Style, split
 from evenhand.rubric.yaml_tree import plain, read_yaml
 
+_SHOWN = 5
 _CJK = re.compile(r"[\u4e00-\u9fff]")
 _PAIR = re.compile(
     r"\b(?:response|answer|assistant|model|output)s?\s+A\b|\btwo\s+(?:\w+\s+)?(?:responses|answers)\b|两个回答",
     re.IGNORECASE,
 )
+#: What `str.format` would fill with a conversion or a format: no hole of ours.
+_FORMATTED = re.compile(r"\{[^\W\d]\w*(?:![rsa])?(?::[^{}\s]{1,20})?\}")
 _SYSTEM = ("system", "system_prompt", "system_message")
 #: A type name that was published with a slip -> the name in the data it goes with.
 _MISSPELT = {"Descrpition": "Description"}
@@ -106,6 +109,8 @@ def import_prompt(
     notes = list(ask.guessed)
     if source.title:
         notes.insert(0, f"left out: the title {source.title!r}")
+    if left := sorted(set(_FORMATTED.findall(seen))):
+        notes.append(f"left as text, not filled: {', '.join(left[:_SHOWN])}{', ...' if left[_SHOWN:] else ''}")
     language = "zh" if len(_CJK.findall(seen)) * 5 > len(seen) else "en"
     data: dict[str, Any] = {"rubric": name, "mode": mode, "language": language}
     if chosen.holes:

@@ -19,8 +19,8 @@ def fields_from_line(line: Mapping[str, Any]) -> tuple[OutputField, ...]:
         ValueError: ``fields``, ``scale``, ``labels`` or ``required`` do not say what is asked.
     """
     names = line.get("fields")
-    if not _is_texts(names) or not names or len({name.casefold() for name in names}) < len(names):
-        raise ValueError("fields must be a list of different keys, the value's first")
+    if not _is_texts(names) or not all(names) or not names or len({name.casefold() for name in names}) < len(names):
+        raise ValueError("fields must be a list of different keys, none empty, the value's first")
     required = line.get("required", [])
     if not _is_texts(required) or not set(required) <= set(names):
         raise ValueError("required must list keys of fields")
