@@ -101,6 +101,16 @@ def test_runs_are_paired_by_id(tmp_path: Path) -> None:
     assert list(told["systems"]) == [str(run) for run in runs]
 
 
+def test_runs_whose_ids_name_other_questions_are_refused(tmp_path: Path) -> None:
+    """Row numbers as ids would pair what has nothing to do with each other."""
+    runs = [
+        judged([{"id": str(k), "question": f"{what} {k}", "answer": "score 5."} for k in range(3)], tmp_path / what)
+        for what in ("apples", "pears")
+    ]
+    with pytest.raises(InputError, match=r"item 0 of .*pears.* asks another question"):
+        evenhand.compare(runs)
+
+
 def test_an_unsure_difference_says_what_would_settle_it(tmp_path: Path) -> None:
     """Where the interval holds 0 the answer names the number of further questions for a power of 80 %."""
     items = answers("a", "b")

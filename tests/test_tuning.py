@@ -75,6 +75,20 @@ def test_no_question_is_on_both_sides(tmp_path: Path) -> None:
     assert f"{len(test)} rows of {len(sides[1])} groups written to" in said.stderr
 
 
+@pytest.mark.parametrize("name", ["doc-qa", "alignmm-critic"])
+def test_where_no_group_is_named_a_question_is_on_one_side(name: str, tmp_path: Path) -> None:
+    """Answers of several systems to one question stay together, by what is asked: under ids of their own where the
+    rubric knows no groups, and without ids where it makes groups of them."""
+    rubric = load_rubric(name)
+    own = [{"id": f"i{n}"} if name == "doc-qa" else {"reference": "r", "type": "OCR"} for n in range(80)]
+    scores = {f.name: 5 if f.scale else "Because it says so in five words." for f in asked_fields(rubric)}
+    rows = [{**scores, "question": f"q{n // 4}", "answer": f"a{n}", **own[n]} for n in range(80)]
+    target = tmp_path / "t.jsonl"
+    report = write_training_rows(of_labels(rows, rubric), rubric, str(target), share=0.3)
+    assert report.groups + report.held_out_groups == 20 and report.held_out_groups > 0
+    assert (report.rows, report.held_out_rows) == (4 * report.groups, 4 * report.held_out_groups)
+
+
 def test_rows_are_chats_that_end_with_the_verdict(tmp_path: Path) -> None:
     """System, user, assistant; the assistant's text is the verdict, and judged text stands between marks."""
     run = critic_run(tmp_path, 3)

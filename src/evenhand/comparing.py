@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from evenhand import facts
-from evenhand._canon import digest
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.item import Item
 from evenhand.rubric.model import Rubric
@@ -22,7 +21,7 @@ from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.stats.paired import Comparison, holm, paired_comparison, unpaired_comparison
 from evenhand.store import Store
-from evenhand.tasks import cluster_unit, composite_bounds, group_of, told_mean
+from evenhand.tasks import cluster_unit, composite_bounds, group_of, question_of, told_mean
 from evenhand.verdict import Verdict
 
 COMPOSITE = "composite"
@@ -109,8 +108,9 @@ def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "s
         columns |= source.keys()
         if source.get(by) is None:
             continue
+        question, group = question_of(row.item, rubric), group_of(row.item, rubric.aggregate)
         for verdict in _planned(store, verdicts):
-            scores.add(str(source[by]), _question(row.item, rubric), group_of(row.item, rubric.aggregate), verdict, how)
+            scores.add(str(source[by]), question, group, verdict, how)
     if not scores.planned:
         raise UnknownNameError("column", by, columns)
     if not rubric.aggregate.robustness:
@@ -126,7 +126,7 @@ def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "
         value: As in a summary.
 
     Raises:
-        InputError: rubrics with other scales, or a rubric of pairs.
+        InputError: rubrics with other scales, a rubric of pairs, or an id that names different questions.
     """
     hows = {name: _How.of(rubric, value) for name, (_, rubric) in runs.items()}
     first = next(iter(hows.values()))
@@ -136,22 +136,26 @@ def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "
     }
     if any(found != next(iter(scales.values())) for found in scales.values()):
         raise InputError("the runs have other criteria or scales, so their scores are not comparable")
+    asked: dict[str, str] = {}
     for name, (store, rubric) in runs.items():
         for row, verdicts in store.verdicts():
             if row.item is not None:
+                _require_same_question(asked, row.item, rubric, name)
                 for verdict in _planned(store, verdicts):
                     scores.add(name, row.item.id, group_of(row.item, rubric.aggregate), verdict, hows[name])
     return scores
 
 
+def _require_same_question(asked: dict[str, str], item: Item, rubric: Rubric, run: str) -> None:
+    """Refuse an id that names another question in a former run; where texts are not stored, it can't be told."""
+    if item.fields and asked.setdefault(item.id, question := question_of(item, rubric)) != question:
+        hint = "runs are compared on the same questions: give each question one id, the same in both files"
+        raise InputError(f"item {item.id} of {run} asks another question than the item of that id before", hint=hint)
+
+
 def _planned(store: Store, verdicts: Mapping[Any, Verdict]) -> Iterator[Verdict | None]:
     yield from verdicts.values()
     yield from itertools.repeat(None, store.manifest["repeats"] - len(verdicts))
-
-
-def _question(item: Item, rubric: Rubric) -> str:
-    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
-    return digest([str(item.fields.get(name)) for name in asked])
 
 
 def comparison_facts(scores: Scores, *, margin: float = 0.0) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenhand._canon import digest
 from evenhand.item import Item
 from evenhand.rubric.model import Aggregate, Rubric
 from evenhand.stats.estimates import Estimate
@@ -127,6 +128,12 @@ def group_of(item: Item, aggregate: Aggregate) -> str:
     if given is None:
         return item.id
     return str(given).rpartition(mark)[0] or str(given) if mark else str(given)
+
+
+def question_of(item: Item, rubric: Rubric) -> str:
+    """What is asked of a system, as a key: all that the rubric requires of an item but the answer."""
+    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
+    return digest([str(item.fields.get(name)) for name in asked])
 
 
 def cluster_unit(aggregate: Aggregate) -> str:
