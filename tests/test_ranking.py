@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from evenhand.api import Run, make_spec
 from evenhand.cli.main import run as cli
 from evenhand.errors import InputError
 from evenhand.estimate import estimate
+from evenhand.ranking import table_ranking
 from evenhand.report.standings import print_ranking
+from evenhand.stats.bradley_terry import bradley_terry
 from evenhand.stats.means import ClusteredMean
 from rubric_texts import PAIR, changed, rubric
 from runs import SCORE, run_it, statuses, summary, write_jsonl
@@ -99,7 +103,7 @@ def test_flips_and_missing_are_part_of_no_rate(tmp_path: Path) -> None:
     assert "0 of 1 comparison decided; changed with the order 1; missing 0" in text.getvalue()
     assert [line.split() for line in text.getvalue().splitlines()[3:]] == [
         [s, "-", "0", "0", "0", "0", "1", "0"] for s in "xy"
-    ]
+    ] + [["strength", "of", "all:", "nothing", "decided"]]
 
 
 def test_pairs_made_elsewhere_are_ranked_by_their_columns(tmp_path: Path) -> None:
@@ -189,7 +193,12 @@ def test_from_file_to_ranking_on_the_command_line(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1][:5] == ["2", "of", "2", "comparisons", "decided;"]
     assert lines[3][:2] == ["gpt", "75.0%"]
+    assert " ".join(word for line in lines[5:] for word in line) == (
+        "strength of all: the outcomes leave no finite estimate; with ties as half a win there may be one"
+    )
     assert lines[3][-6:] == ["2", "1", "1", "0", "0", "0"]
+    assert cli(["rank", "run", "--ties", "half"]) == 0
+    assert capsys.readouterr().out.splitlines()[7].split()[:6] == ["gpt", "1", "1", "to", "2", "+0.55"]
     assert cli(["rank", "run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["systems"][1]["system"] == "llama"
     assert cli([*args, "--out", "no", "--pairs", "some"]) == 2
@@ -217,3 +226,108 @@ def test_the_figures_of_a_run_count_prompts_too(tmp_path: Path) -> None:
     agreement = summary(tmp_path / "run")["agreement"]
     assert (agreement["n"], agreement["items"]) == (13, 3)
     assert (agreement["mean"], agreement["ci"]) == (by_hand.estimate().value, list(by_hand.estimate().ci or ()))
+
+
+def _votes() -> list[dict[str, Any]]:
+    """Three systems on thirty prompts in both orders, with a leaning to the first place."""
+    rng = random.Random(1)
+    rows = []
+    for prompt in range(30):
+        for a, b, odds in (("x", "y", 3.0), ("y", "z", 2.0), ("z", "x", 1 / 6)):
+            for order in ("ab", "ba"):
+                lean = odds * (2 if order == "ab" else 0.5)
+                side = rng.choices(("A", "B", "tie"), (lean, 1, 0.5 * lean**0.5))[0]
+                rows.append({"system_a": a, "system_b": b, "preference": side, "prompt": f"p{prompt}", "order": order})
+    return rows
+
+
+def test_a_table_of_comparisons_is_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Strengths with their order effect are those of the statistic; the win rates are counted in rows."""
+    votes = _votes()
+    told = table_ranking(iter(votes))
+    numbers = {"x": 0, "y": 1, "z": 2}
+    sides = [(v["system_a"], v["system_b"]) if v["order"] == "ab" else (v["system_b"], v["system_a"]) for v in votes]
+    points = [
+        0.5 if v["preference"] == "tie" else float((v["preference"] == "A") == (v["order"] == "ab")) for v in votes
+    ]
+    found = bradley_terry(
+        [numbers[a] for a, _ in sides],
+        [numbers[b] for _, b in sides],
+        points,
+        clusters=[v["prompt"] for v in votes],
+        order=True,
+    )
+    assert [s["system"] for s in told["systems"]] == ["x", "y", "z"]
+    for system, standing in zip(told["systems"], found.standings, strict=True):
+        assert system["strength"] == pytest.approx(standing.strength.value)
+        assert system["strength_ci"] == pytest.approx(standing.strength.ci)
+        assert (system["rank"], tuple(system["rank_ci"])) == (standing.rank, standing.rank_ci)
+        assert system["elo"] == pytest.approx(standing.elo.value)
+        assert system["expected_win_rate_ci"] == pytest.approx(standing.win_rate.ci)
+        assert (system["n"], system["prompts"]) == (120, 30)
+    assert found.order is not None and found.order.ci is not None
+    assert told["order"]["value"] == pytest.approx(found.order.value)
+    assert found.order.ci[0] < math.log(2) < found.order.ci[1]
+    path = write_jsonl(tmp_path / "votes.jsonl", votes)
+    assert cli(["rank", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("180 of 180 comparisons decided") and "first place: +" in out
+    assert cli(["rank", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["source"] == str(path)
+    assert cli(["rank", str(path), "--value", "expected"]) == 2
+
+
+def test_a_table_needs_neither_prompts_nor_orders(tmp_path: Path) -> None:
+    """Then every row is on its own, blank preferences are missing, and no place is allowed for."""
+    rows = [{"model_1": a, "model_2": b, "preference": p} for a, b, p in
+            [("x", "y", "a")] * 6 + [("y", "x", "A")] * 3 + [("x", "y", "Tie")] * 2 + [("x", "y", "")]]  # fmt: skip
+    told = table_ranking(rows, systems=("model_1", "model_2"))
+    assert (told["comparisons"], told["missing"], told["order"]) == (12, 1, None)
+    best = told["systems"][0]
+    assert best["strength"] == pytest.approx(math.log(2) / 2)
+    assert told["tie"]["value"] == pytest.approx(2 / math.sqrt(18))
+    assert (best["win_rate"], best["expected_win_rate"]) == pytest.approx((7 / 11, 7 / 11))
+    assert "fewer than 50 comparisons" in best["strength_note"]
+
+
+def test_mistakes_of_a_table_are_told_with_their_rows() -> None:
+    """Every row that is no comparison, and orders in some rows only."""
+    good = {"system_a": "x", "system_b": "y", "preference": "A"}
+    with pytest.raises(InputError) as caught:
+        table_ranking([good, {**good, "preference": "C"}, {"system_a": "x", "preference": "A"}, {**good, "order": "1"}])
+    text = str(caught.value)
+    assert all(part in text for part in ("row 2", "'C'", "A, B or tie", "row 3", "no system_b", "row 4", "ab or ba"))
+    with pytest.raises(InputError, match="some rows have an order"):
+        table_ranking([good, {**good, "order": "ba"}])
+    with pytest.raises(InputError, match="no rows"):
+        table_ranking([])
+
+
+def test_a_run_in_one_order_allows_for_the_place(tmp_path: Path) -> None:
+    """A judge that leans to the first place: the strengths say so where orders aren't joined, in either order."""
+    rows = [
+        {"prompt": f"p{n}", "response_a": "1", "response_b": "2", "system_a": a, "system_b": b}
+        for n, (a, b) in enumerate([("x", "y"), ("y", "z"), ("z", "x"), ("y", "x"), ("z", "y"), ("x", "z")])
+    ]
+    judge = _judge(tmp_path, ("p0", "A"), ("p1", "A"), ("p2", "A"), ("p3", "B"), ("p4", "tie"))
+    for orders, sign in (("ab", 1), ("ba", 1)):
+        run_it(rows, PAIRS, judge, tmp_path / orders, orders=orders)
+        told = Run(tmp_path / orders).ranking(ties="half")
+        assert sign * told["order"]["value"] > 0
+    run_it(rows, PAIRS, judge, tmp_path / "both")
+    assert Run(tmp_path / "both").ranking(ties="half")["order"] is None
+
+
+def test_who_never_lost_stands_first_without_a_number() -> None:
+    """And who never won behind; both with the reason."""
+    rows = [
+        {"system_a": a, "system_b": b, "preference": "A"}
+        for a, b in [("top", "x"), ("x", "y"), ("x", "y"), ("y", "x"), ("x", "low"), ("y", "x"), ("x", "y")]
+    ]
+    told = table_ranking(rows)
+    assert [(s["system"], s["rank"]) for s in told["systems"]] == [("top", None), ("x", 1), ("y", 2), ("low", None)]
+    assert told["systems"][0]["strength_note"] == "won every comparison: no finite strength"
+    text = io.StringIO()
+    print_ranking(told, Console(file=text, width=120, highlight=False))
+    assert "strength of low: lost every comparison: no finite strength" in text.getvalue()
+    assert "left out: 2 comparisons with separated systems" in text.getvalue()

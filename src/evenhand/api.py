@@ -22,7 +22,7 @@ from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import OF_CHECK, checked
 from evenhand.manifest import stored_rubric, with_weights
-from evenhand.ranking import ranking
+from evenhand.ranking import Ties, ranking
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric
@@ -91,11 +91,15 @@ class Run:
             return facts.summary(store, self.rubric, value=value, by=by)
 
     def ranking(
-        self, *, value: facts.ValueKind = "stated", systems: tuple[str, str] = ("system_a", "system_b")
+        self,
+        *,
+        value: facts.ValueKind = "stated",
+        systems: tuple[str, str] = ("system_a", "system_b"),
+        ties: Ties = "davidson",
     ) -> dict[str, Any]:
-        """Win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
+        """Strengths and win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
         with _opened(self.folder, value) as store:
-            return ranking(store, self.rubric, value=value, systems=systems)
+            return ranking(store, self.rubric, value=value, systems=systems, ties=ties)
 
     def agreement(
         self, labels: Any, *, map: Mapping[str, str] | None = None, value: facts.ValueKind = "stated"

@@ -1,44 +1,63 @@
-"""How often each system's responses are preferred, over the pairs of a run."""
+"""Systems ranked by whose responses are preferred, over the pairs of a run or a table of comparisons."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, ItemError, Problem
 from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
 from evenhand.item import Item, content_id
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
+from evenhand.sources import bad_row, open_source
 from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict
 
+if TYPE_CHECKING:
+    from evenhand.stats.bradley_terry import Standing
+
+Ties = Literal["davidson", "half"]
 METHOD = "(wins + ties / 2) / (wins + ties + losses); 95 % t interval, prompts as clusters"
 _PROMPT, _SYSTEM_A, _SYSTEM_B = COLUMNS
+_MODEL_KEYS = (
+    "strength", "strength_ci", "elo", "elo_ci", "expected_win_rate", "expected_win_rate_ci", "rank", "rank_ci"
+)  # fmt: skip
+_TOLD = 100  # problems of a table that are listed
+_POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
 
 
 def ranking(
-    store: Store, rubric: Rubric, *, value: ValueKind = "stated", systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B)
+    store: Store,
+    rubric: Rubric,
+    *,
+    value: ValueKind = "stated",
+    systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B),
+    ties: Ties = "davidson",
 ) -> dict[str, Any]:
-    """Win rates of the systems that a run compares, as plain JSON data.
+    """Strengths, ranks and win rates of the systems that a run compares, as plain JSON data.
 
     A comparison is one pair and repeat, both orders together. It is won by the side that every order prefers; a tie is
     half a win for both. Pairs whose side changes with the order, and those without a verdict, are counted and are part
-    of no rate. A win rate depends on the rivals a system met: compare systems that met the same ones.
+    of no figure. A win rate depends on the rivals a system met; a strength (`evenhand.stats.bradley_terry`) allows for
+    them. Where the run has one order only, so it does for the place of a response.
 
     Args:
         store: An open run.
         rubric: The run's rubric, in mode compare.
         value: "stated", or "expected": one side from the probabilities of both orders.
         systems: The columns that name the systems of response A and B.
+        ties: "davidson", or "half": a tie is half a win in the strengths too.
 
     Returns:
         systems: best first, each with win_rate (None when nothing was decided), ci, n (wins, ties and losses), wins,
-        ties, losses, flips, missing and prompts; the whole run's comparisons, flips and missing; bad_rows, and judge,
-        rubric, value and method.
+        ties, losses, flips, missing and prompts; and of strength, elo, expected_win_rate (against the average rival)
+        and rank the value and NAME_ci, all None where strength_note tells why. The whole run's comparisons, flips and
+        missing; tie (Davidson's nu) and order (log-odds of the first place; None where a comparison joins both
+        orders), as estimates; warnings; bad_rows, and judge, rubric, value and method.
 
     Raises:
         InputError: the run compares nothing, or its rows don't name systems.
@@ -46,33 +65,159 @@ def ranking(
     if rubric.preference is None:
         raise InputError(f"rubric {rubric.name} has no preferred side to rank by", hint="rank takes runs of pairs")
     manifest = store.manifest
-    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    points: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    totals: Counter[str] = Counter()
+    tally, bad_rows = _Tally(), 0
     for row, verdicts in store.verdicts():
         if row.item is None:
-            totals["bad_rows"] += 1
+            bad_rows += 1
             continue
         prompt, a, b = _systems(row.item, rubric, systems)
         for outcome, point in _comparisons(row.item.id, verdicts, rubric, manifest, value):
-            totals[outcome] += 1
-            for system, mine in ((a, point), (b, None if point is None else 1 - point)):
-                outcomes[system][_seen_by(outcome, mine)] += 1
-                points[system][prompt].extend([] if mine is None else [mine])
-    if not outcomes:
+            tally.add(prompt, a, b, outcome, point, swapped=manifest["orders"] == ["ba"])
+    if not tally.outcomes:
         raise InputError("the run has no pairs to rank")
-    told = [_standing(system, counts, points[system]) for system, counts in outcomes.items()]
     return {
-        "systems": sorted(told, key=lambda s: (s["win_rate"] is None, -(s["win_rate"] or 0), s["system"])),
-        "comparisons": totals.total() - totals["bad_rows"],
-        "flips": totals["flips"],
-        "missing": totals["missing"],
-        "bad_rows": totals["bad_rows"],
+        **tally.facts(ties=ties, order=len(manifest["orders"]) == 1, unit="prompt"),
+        "bad_rows": bad_rows,
         "judge": {**manifest["judge"], "status": NOT_VALIDATED},
         "rubric": {"name": rubric.name, "version": rubric.version, "digest": rubric.digest},
         "value": value,
         "method": METHOD,
     }
+
+
+def table_ranking(
+    source: Any,
+    *,
+    systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B),
+    ties: Ties = "davidson",
+    format: str | None = None,
+) -> dict[str, Any]:
+    """The ranking of a table with a row for each comparison, made by people or other tools.
+
+    Columns: those that name the systems; ``preference``: A, B or tie, blank where there is none; ``prompt`` or
+    ``prompt_id``, if any: rows of one prompt are one cluster; ``order``, if any: ab or ba, which response was read
+    first. With orders each row stays a comparison of its own, and the strengths allow for the first place.
+
+    Args:
+        source: As for `evenhand.sources.open_source`.
+        systems, ties: As for `ranking`.
+        format: Input format, None to tell from the file name.
+
+    Returns:
+        As `ranking`, with ``source`` (the file's name or None) in place of judge, rubric and value.
+
+    Raises:
+        ItemError: rows without a system or with another preference or order.
+        InputError: no such source, or no rows.
+    """
+    opened = open_source(source, format=format)
+    tally, problems, ordered, clustered, rows = _Tally(), list[Problem](), set[bool](), False, 0
+    for rows, raw in enumerate(opened.rows, 1):
+        found = [raw.problem] if raw.problem is not None else _wrong(raw.values, systems)
+        if found:
+            problems += bad_row(rows - 1, raw, found).problems
+            if len(problems) >= _TOLD:
+                break
+            continue
+        a, b = (str(raw.values[column]) for column in systems)
+        prompt = next((raw.values[name] for name in ("prompt", _PROMPT) if raw.values.get(name) is not None), None)
+        clustered |= prompt is not None
+        order = _word(raw.values.get("order"))
+        ordered.add(bool(order))
+        point = _POINTS.get(_word(raw.values["preference"]))
+        cluster = f"row {rows}" if prompt is None else f"prompt {prompt}"
+        tally.add(cluster, a, b, "missing" if point is None else "decided", point, swapped=order == "ba")
+    if ordered == {True, False}:
+        problems.append(Problem(None, "", "some rows have an order and some don't", "give it in every row or in none"))
+    if problems:
+        raise ItemError(problems, file=opened.name)
+    if not rows:
+        raise InputError(f"{opened.name or 'the table'}: no rows")
+    told = tally.facts(ties=ties, order=ordered == {True}, unit="prompt" if clustered else "comparison")
+    return {**told, "bad_rows": 0, "source": opened.name, "method": METHOD}
+
+
+def _wrong(row: Mapping[str, Any], systems: tuple[str, str]) -> list[Problem]:
+    """What keeps a row from being a comparison."""
+    found = [
+        Problem(None, "", f"no {name}", f"columns: {', '.join(map(str, row))}"[:500])
+        for name in (*systems, "preference")
+        if name not in row or (name in systems and not _word(row[name]))
+    ]
+    for name, legal in (("preference", ("a", "b", "tie")), ("order", ("ab", "ba"))):
+        if (word := _word(row.get(name))) and word not in legal:
+            words = "ab or ba" if name == "order" else "A, B or tie"
+            found.append(Problem(None, "", f"{name} is {row[name]!r:.60}", f"make it {words}, or leave it blank"))
+    return found
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else str(value).strip().casefold()
+
+
+class _Tally:
+    """Comparisons as they are met."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+        self._points: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._totals: Counter[str] = Counter()
+        self._numbers: dict[str, int] = {}
+        self._clusters: dict[str, int] = {}
+        self._decided: list[tuple[int, int, float, int]] = []  # first, second, points of the first, cluster
+
+    def add(self, cluster: str, a: str, b: str, outcome: str, point: float | None, *, swapped: bool) -> None:
+        """One comparison, and the points of A; swapped if B was read first."""
+        self._totals[outcome] += 1
+        for system, mine in ((a, point), (b, None if point is None else 1 - point)):
+            self.outcomes[system][_seen_by(outcome, mine)] += 1
+            self._points[system][cluster].extend([] if mine is None else [mine])
+        if point is None or a == b:  # a system against itself tells nothing of strengths
+            return
+        i, j = (self._numbers.setdefault(system, len(self._numbers)) for system in (a, b))
+        which = self._clusters.setdefault(cluster, len(self._clusters))
+        self._decided.append((j, i, 1 - point, which) if swapped else (i, j, point, which))
+
+    def facts(self, *, ties: Ties, order: bool, unit: str) -> dict[str, Any]:
+        """All figures."""
+        from evenhand.stats.bradley_terry import bradley_terry
+
+        first, second, points, clusters = zip(*self._decided, strict=True) if self._decided else ((), (), (), ())
+        found = bradley_terry(
+            first, second, points, size=len(self._numbers), clusters=clusters, order=order, ties=ties, unit=unit
+        )
+        told = []
+        for system, counts in self.outcomes.items():
+            number = self._numbers.get(system)
+            standing = None if number is None else found.standings[number]
+            told.append({**_standing(system, counts, self._points[system], unit), **_strength(standing)})
+        return {
+            "systems": sorted(told, key=_place),
+            "comparisons": self._totals.total(),
+            "flips": self._totals["flips"],
+            "missing": self._totals["missing"],
+            "tie": found.tie.as_dict(),
+            "order": found.order.as_dict() if found.order else None,
+            "warnings": list(found.warnings),
+        }
+
+
+def _place(told: Mapping[str, Any]) -> tuple[Any, ...]:
+    """By rank; who never lost a comparison, and so has no finite strength, before, and others without one behind."""
+    unbeaten = told["rank"] is None and told["wins"] == told["n"] > 0
+    group = 0 if unbeaten else 1 if told["rank"] is not None else 2
+    return group, told["rank"] or 0, told["win_rate"] is None, -(told["win_rate"] or 0), told["system"]
+
+
+def _strength(standing: Standing | None) -> dict[str, Any]:
+    """Figures of the model, in plain data."""
+    if standing is None:
+        return {**dict.fromkeys(_MODEL_KEYS), "strength_note": "nothing decided"}
+    told: dict[str, Any] = {}
+    for name, estimate in zip(_MODEL_KEYS[::2], (standing.strength, standing.elo, standing.win_rate), strict=False):
+        told |= {name: estimate.value, f"{name}_ci": list(estimate.ci) if estimate.ci else None}
+    told |= {"rank": standing.rank, "rank_ci": list(standing.rank_ci) if standing.rank_ci else None}
+    return {**told, "strength_note": standing.strength.note}
 
 
 def _systems(item: Item, rubric: Rubric, columns: tuple[str, str]) -> tuple[str, str, str]:
@@ -110,8 +255,8 @@ def _seen_by(outcome: str, points: float | None) -> str:
     return outcome if points is None else "ties" if points == 0.5 else "wins" if points else "losses"
 
 
-def _standing(system: str, counts: Counter[str], points: Mapping[str, list[float]]) -> dict[str, Any]:
-    mean = ClusteredMean(low=0.0, high=1.0, unit="prompt")
+def _standing(system: str, counts: Counter[str], points: Mapping[str, list[float]], unit: str) -> dict[str, Any]:
+    mean = ClusteredMean(low=0.0, high=1.0, unit=unit)
     for values in points.values():
         mean.add(values)
     estimate = mean.estimate()

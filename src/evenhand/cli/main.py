@@ -18,7 +18,7 @@ INTERRUPTED = 130
 _COMMANDS = {
     "judge": ("judge_cmd:judge_command", "Score or compare every item of a file; run again to resume."),
     "show": ("run_cmds:show", "A run's figures, or everything about one item."),
-    "rank": ("run_cmds:rank", "How often each system's responses are preferred."),
+    "rank": ("run_cmds:rank", "Systems by whose responses are preferred, with intervals."),
     "compare": ("compare_cmd:compare_command", "Which system is better, by how much, how sure."),
     "agree": ("agree_cmd:agree_command", "A run's judge against people, and people against each other."),
     "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),

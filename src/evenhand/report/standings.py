@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,29 +13,65 @@ from evenhand._words import counted
 
 
 def print_ranking(facts: Mapping[str, Any], console: Console) -> None:
-    """Print win rates as `evenhand.ranking.ranking` gives them."""
-    rubric, judge = facts["rubric"], facts["judge"]
-    console.print(
-        f"[bold]{escape(rubric['name'])}[/] v{rubric['version']} judged by [bold]{escape(judge['spec'])}[/]"
-        f" - {judge['status']}"
-    )
+    """Print strengths, ranks and win rates as `evenhand.ranking.ranking` gives them."""
+    if "rubric" in facts:
+        rubric, judge = facts["rubric"], facts["judge"]
+        console.print(
+            f"[bold]{escape(rubric['name'])}[/] v{rubric['version']} judged by [bold]{escape(judge['spec'])}[/]"
+            f" - {judge['status']}"
+        )
     decided = facts["comparisons"] - facts["flips"] - facts["missing"]
     console.print(
         f"{decided} of {counted(facts['comparisons'], 'comparison')} decided; changed with the order {facts['flips']}; "
         f"missing {facts['missing']}" + (f"; {counted(facts['bad_rows'], 'bad row')}" if facts["bad_rows"] else "")
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", justify="left")
-    for name in ("win rate", "95% interval", "n", "won", "tied", "lost", "changed", "missing"):
-        table.add_column(name, justify="right")
+    table = _table("win rate", "95% interval", "n", "won", "tied", "lost", "changed", "missing")
     for system in facts["systems"]:
         counts = (str(system[name]) for name in ("n", "wins", "ties", "losses", "flips", "missing"))
-        table.add_row(escape(system["system"]), *_rate(system), *counts)
+        table.add_row(escape(system["system"]), *_rate(system["win_rate"], system["ci"]), *counts)
     console.print(table)
+    ranked = [system for system in facts["systems"] if system["strength"] is not None]
+    if ranked:
+        table = _table("rank", "95% ranks", "strength", "95% interval", "expected", "95% interval")
+        for system in ranked:
+            rate = _rate(system["expected_win_rate"], system["expected_win_rate_ci"])
+            table.add_row(escape(system["system"]), *_strength(system), *rate)
+        console.print()
+        console.print(table)
+    for line in _notes(facts):
+        console.print(escape(line))
 
 
-def _rate(system: Mapping[str, Any]) -> tuple[str, str]:
-    if system["win_rate"] is None:
+def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What else there is to know of the strengths."""
+    shift = facts["order"]
+    if shift and shift["value"] is not None:
+        interval = " ({:+.2f} to {:+.2f})".format(*shift["ci"]) if shift["ci"] else ""
+        yield f"first place: {shift['value']:+.2f} log-odds{interval}, allowed for in the strengths"
+    reasons: dict[str, list[str]] = {}
+    for system in facts["systems"]:
+        if system["strength_note"]:
+            reasons.setdefault(system["strength_note"], []).append(system["system"])
+    for reason, names in reasons.items():
+        yield f"strength of {'all' if len(names) == len(facts['systems']) else ', '.join(names)}: {reason}"
+    yield from facts["warnings"]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", justify="left")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _strength(system: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    ranks = "{} to {}".format(*system["rank_ci"]) if system["rank_ci"] else "-"
+    interval = "{:+.2f} to {:+.2f}".format(*system["strength_ci"]) if system["strength_ci"] else "-"
+    return str(system["rank"]), ranks, f"{system['strength']:+.2f}", interval
+
+
+def _rate(rate: float | None, ci: Sequence[float] | None) -> tuple[str, str]:
+    if rate is None:
         return "-", ""
-    interval = "{:.1%} to {:.1%}".format(*system["ci"]) if system["ci"] else "-"
-    return f"{system['win_rate']:.1%}", interval
+    return f"{rate:.1%}", "{:.1%} to {:.1%}".format(*ci) if ci else "-"

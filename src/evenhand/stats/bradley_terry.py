@@ -1,7 +1,8 @@
 """Strengths and ranks of systems from pairwise outcomes: Bradley and Terry's model, with ties and effects.
 
 With ``eta = strength(first) - strength(second) + order + covariates * coefficients`` the outcomes of a comparison are
-likely as ``P(first) : P(second) : P(tie) = exp(eta / 2) : exp(-eta / 2) : nu`` (Davidson). Where a tie counts as half a
+likely as ``P(first) : P(second) : P(tie) = exp(eta / 2) : exp(-eta / 2) : nu`` (Davidson 1970, "On extending the
+Bradley-Terry model to accommodate ties in paired comparison experiments"). Where a tie counts as half a
 win for both there is no nu, as is usual for Elo scales; an estimate exists in more cases, and intervals hold all the
 same, since they don't rest on the model.
 
@@ -111,6 +112,7 @@ def bradley_terry(
     level: float = CONFIDENCE,
     draws: int = DRAWS,
     seed: int = 0,
+    unit: str = "item",
 ) -> Ranking:
     """Strengths of systems that were compared two at a time, by maximum likelihood; the model is described above.
 
@@ -128,6 +130,7 @@ def bradley_terry(
         covariates: First slot's value less the second's, shape (n,) or (n, k). Strengths are those at 0.
         level: Confidence level.
         draws, seed: Number and seed of the bootstrap draws for the rank intervals.
+        unit: What a cluster is, for the words beside the figures.
 
     Returns:
         Never NaN, never a runaway figure; `Ranking` tells what has no figures, and why.
@@ -136,25 +139,23 @@ def bradley_terry(
         StatisticError: arguments of different lengths or out of range; covariates that can't be told from the
             strengths or from each other.
 
-    Source: Bradley and Terry (1952); Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in
-        paired comparison experiments"; checked against his example 2 and a likelihood in scipy.optimize.
+    Source: Bradley and Terry (1952); Davidson (1970); checked against his example 2 and scipy.optimize.
     """
     if ties not in ("davidson", "half"):
         raise StatisticError(f"ties are counted by davidson or half, not {ties!r}")
     given = Compared.of(first, second, points, size, counts, weights, clusters, covariates)
-    extra = given.outcomes.effects.shape[1]
     main, reasons = main_part(given.cells())
     if main is None:
-        return _nothing(reasons, order, extra)
+        return _nothing(reasons, order, given)
     told, warnings = _told_apart(given.within(main), order)
     if left_out := given.n - told.n:
         warnings.append(f"left out: {counted(left_out, 'comparison')} with separated systems")
-    fit = _fit(told, ties)
+    fit = _fit(told, ties, unit)
     if fit is None:
-        hint = _TRY_HALF if ties == "davidson" and told.outcomes.ties.any() else ""
-        return _nothing([reason or _ENDLESS + hint for reason in reasons], order, extra)
+        why = _ENDLESS + (_TRY_HALF if ties == "davidson" and told.outcomes.ties.any() else "")
+        return _nothing([reason or why for reason in reasons], order, given)
     inside = iter(_standings(fit, _rank_intervals(fit, level, draws, seed), told.order, level))
-    standings = tuple(_unranked(reason) if reason else next(inside) for reason in reasons)
+    standings = [_unranked(reason) if reason else next(inside) for reason in reasons]
     return _ranking(fit, standings, told.order if order else None, ties, level, warnings)
 
 
@@ -183,6 +184,7 @@ class _Fit:
     groups: int
     met: Floats  # comparisons of each system
     seen: Floats  # clusters of each system
+    unit: str  # what a cluster is
 
     @property
     def tau(self) -> float | None:
@@ -213,7 +215,7 @@ class _Fit:
         how = "Bradley-Terry" + (", ties by Davidson" if self.modelled else "")
         plain = Estimate(value, n=n, clusters=groups, method=how, level=level, reason="no variation: no interval")
         if self.all_tied or groups < 2:
-            return replace(plain, reason=f"{_ALL_TIED if self.all_tied else 'one item'}: no interval")
+            return replace(plain, reason=f"{_ALL_TIED if self.all_tied else f'one {self.unit}'}: no interval")
         if se <= 1e-9:
             return plain
         reach = float(stdtrit(groups - 1, 0.5 + level / 2)) * se
@@ -226,11 +228,11 @@ class _Fit:
             ci = (float(expit(logit(value) - reach / slope)), float(expit(logit(value) + reach / slope)))
         else:
             ci = (value - reach, value + reach)
-        method = f"{how}; sandwich t interval clustered by item"
-        return replace(plain, ci=ci, se=se, method=method, reason="", warnings=few(groups))
+        method = f"{how}; sandwich t interval clustered by {self.unit}"
+        return replace(plain, ci=ci, se=se, method=method, reason="", warnings=few(groups, self.unit))
 
 
-def _fit(given: Compared, ties: Ties) -> _Fit | None:
+def _fit(given: Compared, ties: Ties, unit: str) -> _Fit | None:
     """Estimates and sandwich covariance; None where there is no finite estimate."""
     o = given.outcomes
     all_tied = not (o.wins.any() or o.losses.any())
@@ -250,7 +252,7 @@ def _fit(given: Compared, ties: Ties) -> _Fit | None:
     covariance = covariance / np.outer(units, units)
     sides = [np.bincount(side, given.counts, o.size).astype(float) for side in (o.first, o.second)]
     met = sides[0] + sides[1]
-    return _Fit(found.parameters / units, covariance, o.size, modelled, all_tied, given.n, groups, met, seen)
+    return _Fit(found.parameters / units, covariance, o.size, modelled, all_tied, given.n, groups, met, seen, unit)
 
 
 def _sandwich(given: Compared, found: Maximum, modelled: bool) -> tuple[Floats, int, Floats]:
@@ -344,13 +346,13 @@ def _rank_intervals(fit: _Fit, level: float, draws: int, seed: int) -> list[tupl
 
 
 def _ranking(
-    fit: _Fit, standings: tuple[Standing, ...], ordered: bool | None, ties: Ties, level: float, warnings: list[str]
+    fit: _Fit, standings: list[Standing], ordered: bool | None, ties: Ties, level: float, warnings: list[str]
 ) -> Ranking:
     """All figures; `ordered` is None where no order effect was asked for, False where there is none to be had."""
     effects = fit.effects(level)
     shift = effects.pop(0) if ordered else None if ordered is None else Estimate(None, reason=_ONE_ORDER)
     tie = fit.tie(level) if ties == "davidson" else Estimate(None, reason="ties count half")
-    return Ranking(standings, tie, shift, tuple(effects), fit.n, fit.groups, tuple(warnings))
+    return Ranking(tuple(standings), tie, shift, tuple(effects), fit.n, fit.groups, tuple(warnings))
 
 
 def _unranked(reason: str) -> Standing:
@@ -358,6 +360,8 @@ def _unranked(reason: str) -> Standing:
     return Standing(none, none, none)
 
 
-def _nothing(reasons: Sequence[str], order: bool, extra: int) -> Ranking:
+def _nothing(reasons: Sequence[str], order: bool, given: Compared) -> Ranking:
     none = Estimate(None, reason="no strengths to tell it from")
-    return Ranking(tuple(map(_unranked, reasons)), none, none if order else None, (none,) * extra, 0, 0)
+    return Ranking(
+        tuple(map(_unranked, reasons)), none, none if order else None, (none,) * given.outcomes.effects.shape[1], 0, 0
+    )
