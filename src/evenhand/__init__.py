@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.api import Run, agreement, check, compare, judge, judge_async
+    from evenhand.variants import study
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "agreement", "check", "compare", "judge", "judge_async"]
+__all__ = ["Run", "__version__", "agreement", "check", "compare", "judge", "judge_async", "study"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +18,8 @@ def __getattr__(name: str) -> Any:
         from evenhand import api
 
         return getattr(api, name)
+    if name == "study":
+        from evenhand.variants import study
+
+        return study
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

@@ -8,10 +8,10 @@ import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evenhand import facts
 from evenhand.agreeing import agreement_facts, judged, read_labels
@@ -32,6 +32,8 @@ from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.table import verdict_rows
 from evenhand.verdict import Verdict
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -353,13 +355,18 @@ def judge(
     """
     stop = stop or Stop()
     spec, passing = _placed(make_spec(items, rubric, judge, **options), options)
+    return waited(lambda signals: _judge(spec, passing, progress, stop, signals=signals), stop)
+
+
+def waited(work: Callable[[bool], Coroutine[Any, Any, T]], stop: Stop) -> T:
+    """Wait for work to end, inside a running event loop too; it is told whether it may take over the signals."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_judge(spec, passing, progress, stop, signals=True))
+        return asyncio.run(work(True))
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(asyncio.run, _judge(spec, passing, progress, stop, signals=False)).result()
+            return thread.submit(asyncio.run, work(False)).result()
         except KeyboardInterrupt:
             stop()  # what is in flight is finished and stored
             raise

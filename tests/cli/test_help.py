@@ -18,6 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         ("", "evenhand read examples/replies.jsonl", 0),
         ("", "evenhand check examples/ratings.csv --rubric hhh --out checked.csv", 6),
         ("", "evenhand rubric show doc-qa", 0),
+        ("", "evenhand study examples/doc-qa.jsonl --vary scale=0-10,0-3 --judge fake --out runs/scales", 0),
         ("", "evenhand model list", 0),
         (
             "evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many",

@@ -10,6 +10,7 @@ import click
 from evenhand.keywords import NUMBERS
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SWITCHES: dict[str, Any] = {"true": True, "false": False}
 
 
 class NumberType(click.ParamType):  # type: ignore[type-arg]
@@ -51,8 +52,24 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 def variant(texts: Iterable[str]) -> dict[str, Any]:
     """``--variant``: option values of a rubric; true and false are switches."""
-    words = {"true": True, "false": False}
-    return {name: words.get(value.lower(), value) for name, value in pairs(texts, "--variant").items()}
+    return {name: _SWITCHES.get(value.lower(), value) for name, value in pairs(texts, "--variant").items()}
+
+
+def choices(texts: Iterable[str], option: str) -> dict[str, list[Any]]:
+    """``NAME=VALUE,VALUE,...`` texts, one a name, as name -> values; true and false are switches.
+
+    Raises:
+        click.BadParameter: a text without "=", or a name given twice.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE,VALUE,...", param_hint=option)
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()!r} is given twice", param_hint=option)
+        found[name.strip()] = [_SWITCHES.get(value.strip().lower(), value.strip()) for value in values.split(",")]
+    return found
 
 
 def weights(text: str | None) -> dict[str, float] | None:
@@ -79,6 +96,34 @@ def rubric_options(command: F) -> F:
         click.option("--variant", multiple=True, metavar="NAME=VALUE,...", help="The rubric's own options."),
         click.option("--rubric", default="doc-qa", show_default=True, metavar="R", help="Built-in name or file."),
     ):
+        command = option(command)
+    return command
+
+
+def judge_options(command: F) -> F:
+    """Who judges, and how trials are asked."""
+    for option in reversed(
+        (
+            click.option("--judge", "judge_spec", default="local", show_default=True, metavar="J",
+                help="local[:MODEL], openai:MODEL, replay:FILE, fake[:SCRIPT]."),
+            click.option("--repeats", type=NumberType("repeats"), default=1, show_default=True,
+                help="How often each item is judged."),
+            click.option("--concurrency", default="auto", show_default=True, metavar="auto|N",
+                help="Trials in flight."),
+            click.option("--timeout", type=NumberType("timeout"), default=60.0, show_default=True, metavar="S",
+                help="Seconds for one request."),
+            click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server."),
+            click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored."),
+            click.option("--temperature", type=NumberType("temperature"), default=0.0, show_default=True),
+            click.option("--max-tokens", type=NumberType("max_tokens"), metavar="N",
+                help="Most tokens a reply may have."),
+            click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only."),
+            click.option("--no-re-ask", is_flag=True,
+                help="Take the first reply as it is; half the cost at worst."),
+            click.option("--retry", is_flag=True, help="Ask again what was refused or could not be read."),
+            click.option("--no-store-texts", is_flag=True, help="Keep no item texts in the run."),
+        )
+    ):  # fmt: skip
         command = option(command)
     return command
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from evenhand._words import counted
+from evenhand.report.cells import estimate_cells
 
 _TITLES = {
     "exact": "equal",
@@ -54,22 +55,15 @@ def _table(name: str, told: Mapping[str, Any]) -> Table:
         title = escape(_TITLES.get(statistic, f"equal band, {statistic}"))
         for side, who in _SIDES.items():
             if figure[side] is not None:
-                table.add_row(title, who, *_cells(figure[side]))
+                table.add_row(title, who, *estimate_cells(figure[side]))
                 title = ""
     return table
-
-
-def _cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
-    if estimate["value"] is None:
-        return "-", "-", str(estimate["n"])
-    interval = f"{estimate['ci'][0]:.3f} to {estimate['ci'][1]:.3f}" if estimate["ci"] else "-"
-    return f"{estimate['value']:.3f}", interval, str(estimate["n"])
 
 
 def _lines(told: Mapping[str, Any]) -> list[str]:
     lines = []
     if bias := told.get("bias"):
-        value, interval, n = _cells(bias)
+        value, interval, n = estimate_cells(bias)
         lines.append(f"judge less people: {value} ({interval}), n {n}")
     if test := told.get("alternative_test"):
         verdict = {True: "may stand in for an annotator", False: "may not", None: "can't be told"}[test["passed"]]

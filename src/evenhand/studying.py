@@ -1,0 +1,179 @@
+"""Variants of one rubric on the same items: how each uses its scale, how they agree with each other and with people.
+
+Values are shares of their own scale, 0 at its bottom and 1 at its top, so that scales can be set side by side. No
+layout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.agreeing import COMPOSITE, Judged, Labels
+from evenhand.errors import InputError
+from evenhand.rubric.model import Rubric
+from evenhand.scale import Scale
+from evenhand.stats import association
+from evenhand.stats.means import ClusteredMean
+from evenhand.stats.table import Ratings
+from evenhand.tasks import composite_bounds
+
+PEOPLE = "people"
+Bounds = tuple[float, float]
+_Key = tuple[str, int]  # item id, repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a judge said under one variant of the rubric.
+
+    Attributes:
+        rubric: The variant.
+        judged: What was said.
+        summary: The run's figures, of `evenhand.facts.summary`.
+    """
+
+    rubric: Rubric
+    judged: Judged
+    summary: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What people said, and the ends of the scale that they used, by measure."""
+
+    labels: Labels
+    bounds: Mapping[str, Bounds]
+
+
+def measures(rubric: Rubric) -> dict[str, Bounds]:
+    """What can be set side by side, with the ends of its scale: criteria of numbers, and the composite.
+
+    Raises:
+        InputError: a rubric of pairs, or of labels only.
+    """
+    if rubric.mode != "score":
+        raise InputError("a study varies rubrics that score; pairs have no scale to share", hint="see: evenhand agree")
+    found = {c.name: (float(c.scale.bottom), float(c.scale.top)) for c in rubric.criteria if c.scale.numeric}
+    if not found:
+        raise InputError(f"{rubric.name} gives labels, and a study sets numbers side by side")
+    return {**found, COMPOSITE: composite_bounds(rubric)} if rubric.aggregate.composite else found
+
+
+def on_scale(rubric: Rubric, bounds: Bounds) -> Rubric:
+    """The rubric as people used it who rated from one number to another, fractions included."""
+    scale = Scale("", "interval", low=bounds[0], high=bounds[1], integer=False)
+    fields = (replace(f, scale=scale) if f.scale is not None and f.scale.numeric else f for f in rubric.output.fields)
+    criteria = tuple(replace(c, scale=scale) if c.scale.numeric else c for c in rubric.criteria)
+    return replace(rubric, criteria=criteria, output=replace(rubric.output, fields=tuple(fields)))
+
+
+def study_facts(variants: Mapping[str, Variant], people: People | None = None) -> dict[str, Any]:
+    """The figures, as plain data.
+
+    Args:
+        variants: Name -> variant; two or more, over the same items.
+        people: Labels of these items.
+
+    Returns:
+        ``rubric``, ``judge``, ``runs`` (variant -> planned, scored, failures, calls, tokens, cost_usd), ``labels``
+        (people, scale by measure; None without), and ``measures``: name -> ``variants`` (variant -> scale, planned,
+        scored, failed: share of planned, mean: share of the scale), ``pairs`` (a, b, spearman, kendall, difference:
+        mean absolute, on the scale from 0 to 1) and ``people`` (variant -> spearman, difference; on the items that
+        people and every variant have a value of; None where people rated nothing of it). Every figure is an
+        `Estimate` as plain data, clustered by item.
+    """
+    first = next(iter(variants.values()))
+    kept = ("planned", "scored", "failures", "calls", "tokens", "cost_usd")
+    return {
+        "rubric": {"name": first.rubric.name, "version": first.rubric.version},
+        "judge": first.judged.name,
+        "runs": {name: {key: variant.summary[key] for key in kept} for name, variant in variants.items()},
+        "labels": None
+        if people is None
+        else {"people": list(people.labels.raters), "scale": {name: list(b) for name, b in people.bounds.items()}},
+        "measures": {name: _measure_facts(name, variants, people) for name in measures(first.rubric)},
+    }
+
+
+def _measure_facts(measure: str, variants: Mapping[str, Variant], people: People | None) -> dict[str, Any]:
+    shares = {name: dict(_shares(variant, measure)) for name, variant in variants.items()}
+    clusters = {key: unit.cluster for variant in variants.values() for key, unit in _keyed(variant.judged)}
+    return {
+        "variants": {name: _variant_facts(variant, measure, shares[name]) for name, variant in variants.items()},
+        "pairs": [
+            {"a": a, "b": b, **_agreement({a: shares[a], b: shares[b]}, clusters)}
+            for a, b in itertools.combinations(variants, 2)
+        ],
+        "people": None if people is None else _against(people, measure, shares, clusters),
+    }
+
+
+def _variant_facts(variant: Variant, measure: str, shares: Mapping[_Key, float]) -> dict[str, Any]:
+    by_cluster: dict[str, list[float]] = {}
+    for key, unit in _keyed(variant.judged):
+        if key in shares:
+            by_cluster.setdefault(unit.cluster, []).append(shares[key])
+    mean = ClusteredMean(low=0.0, high=1.0)
+    for values in by_cluster.values():
+        mean.add(values)
+    planned = variant.summary["planned"]
+    return {
+        "scale": list(measures(variant.rubric)[measure]),
+        "planned": planned,
+        "scored": len(shares),
+        "failed": 1 - len(shares) / planned if planned else None,
+        "mean": mean.estimate().as_dict(),
+    }
+
+
+def _keyed(judged: Judged) -> Iterator[tuple[_Key, Any]]:
+    """Each unit with its item's id and its number among the item's repeats."""
+    seen: Counter[str] = Counter()
+    for unit in judged.units:
+        yield (unit.id, seen[unit.id]), unit
+        seen[unit.id] += 1
+
+
+def _shares(variant: Variant, measure: str) -> Iterator[tuple[_Key, float]]:
+    bounds = measures(variant.rubric)[measure]
+    for key, unit in _keyed(variant.judged):
+        if (value := unit.said.get(measure)) is not None:
+            yield key, _share(value, bounds)
+
+
+def _share(value: float, bounds: Bounds) -> float:
+    return (float(value) - bounds[0]) / ((bounds[1] - bounds[0]) or 1.0)
+
+
+def _against(
+    people: People, measure: str, shares: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str]
+) -> dict[str, Any] | None:
+    """Every variant against the mean of the people, on the items that all of them have."""
+    said: dict[str, float] = {}
+    for own, raters in people.labels.of.items():
+        values = [_share(values[measure], people.bounds[measure]) for values in raters.values() if measure in values]
+        if values:
+            said[own] = math.fsum(values) / len(values)
+    if not said:
+        return None
+    common = [key for key in clusters if key[0] in said and all(key in values for values in shares.values())]
+    labels = {key: said[key[0]] for key in common}
+    return {
+        name: _agreement({name: {key: values[key] for key in common}, PEOPLE: labels}, clusters, kendall=False)
+        for name, values in shares.items()
+    }
+
+
+def _agreement(
+    two: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], *, kendall: bool = True
+) -> dict[str, Any]:
+    rows: Sequence[Sequence[float | None]] = [[values.get(key) for values in two.values()] for key in clusters]
+    ratings = Ratings.of(rows, "interval", raters=list(two), clusters=clusters.values())
+    statistics = {"spearman": association.spearman, "kendall": association.kendall}
+    told = {name: of(ratings).as_dict() for name, of in statistics.items() if kendall or name != "kendall"}
+    return {**told, "difference": association.mean_absolute_error(ratings).as_dict()}
