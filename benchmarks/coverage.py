@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand.stats.agreement import exact_agreement
 from evenhand.stats.association import bias, mean_absolute_error
+from evenhand.stats.bradley_terry import bradley_terry
 from evenhand.stats.catalog import agreement
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.resample import Resampling, mean_interval, share_interval
@@ -78,6 +79,46 @@ def coin(p: float, rng: Rng, n: int) -> Floats:
     return (rng.random(n) < p).astype(np.float64)
 
 
+def votes(rng: Rng, n: int) -> dict[str, Any]:
+    """Four comparisons a prompt among five systems, with ties and an edge of the first slot; prompts suit systems."""
+    prompt = np.repeat(np.arange(n), 4)
+    own = np.array([0.8, 0.3, 0.0, 0.0, -1.1]) + rng.normal(0, 0.8, (n, 5))
+    first = rng.integers(0, 5, len(prompt))
+    second = (first + rng.integers(1, 5, len(prompt))) % 5
+    half = (own[prompt, first] - own[prompt, second] + 0.3) / 2
+    odds = np.stack([np.exp(half), np.full(len(prompt), 0.5), np.exp(-half)])
+    drawn = (rng.random(len(prompt)) * odds.sum(axis=0) > odds.cumsum(axis=0)).sum(axis=0)
+    points = np.array([1, 0.5, 0])[np.minimum(drawn, 2)]
+    return {"first": first, "second": second, "points": points, "clusters": prompt, "order": True}
+
+
+def ranked(pick: Callable[[Any], Estimate], data: dict[str, Any], _: int) -> Estimate:
+    """One figure of a ranking."""
+    return pick(bradley_terry(**data, draws=0))
+
+
+def of_a_ranking() -> list[Case]:
+    """Figures of Bradley-Terry, whose truth is the value on 200,000 prompts."""
+    picks: dict[str, Callable[[Any], Estimate]] = {
+        "strength, best of 5": lambda r: r.standings[0].strength,
+        "strength, worst of 5": lambda r: r.standings[4].strength,
+        "expected win rate, best of 5": lambda r: r.standings[0].win_rate,
+        "order effect": lambda r: r.order,
+        "tie (nu)": lambda r: r.tie,
+    }
+
+    @cache
+    def truth() -> Any:
+        return bradley_terry(**votes(np.random.default_rng(99), 200_000), draws=0)
+
+    def value(pick: Callable[[Any], Estimate]) -> float:
+        found = pick(truth()).value
+        assert found is not None
+        return found
+
+    return [Case(f"ranking: {n}", partial(value, p), votes, partial(ranked, p)) for n, p in picks.items()]
+
+
 def lognormal(rng: Rng, n: int) -> Floats:
     """Skewed numbers."""
     return rng.lognormal(0, 0.5, n)
@@ -118,7 +159,7 @@ def cases() -> list[Case]:
     for p in (0.5, 0.8, 0.95):
         found.append(Case(f"share {p}", p, partial(coin, p), lambda x, _: share_interval(x)))
     found.append(Case("mean lognormal", math.exp(0.125), lognormal, lambda x, _: mean_interval(x)))
-    return found + simulated()
+    return found + simulated() + of_a_ranking()
 
 
 def simulated() -> list[Case]:
