@@ -18,6 +18,7 @@ from evenhand.agreeing import agreement_facts, judged, read_labels
 from evenhand.backend import BackendSettings
 from evenhand.checking import Check
 from evenhand.comparing import comparison_facts, of_column, of_runs
+from evenhand.correcting import Method, correction_facts
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import OF_CHECK, checked
@@ -121,6 +122,30 @@ class Run:
         with _opened(self.folder, value) as store:
             judge = judged(store, self.rubric, value)
         return agreement_facts(self.rubric, said, judge)
+
+    def correction(
+        self,
+        labels: Any,
+        *,
+        method: Method = "ppi",
+        by: str | None = None,
+        map: Mapping[str, str] | None = None,
+        value: facts.ValueKind = "stated",
+    ) -> dict[str, Any]:
+        """The run's figures corrected for the judge's errors.
+
+        Args:
+            labels, map: As for `agreement`; a random sample of the run's items, 20 at least.
+            method: "ppi", "rogan-gladen" (fields of two values), "isotonic" or "two-stage".
+            by: A column whose values get figures of their own, and differences.
+            value: As for `summary`.
+
+        Returns:
+            See `evenhand.correcting.correction_facts`.
+        """
+        said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
+        with _opened(self.folder, value) as store:
+            return correction_facts(store, self.rubric, said, method=method, by=by, value=value)
 
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""

@@ -22,6 +22,7 @@ _COMMANDS = {
     "compare": ("compare_cmd:compare_command", "Which system is better, by how much, how sure."),
     "agree": ("agree_cmd:agree_command", "A run's judge against people, and people against each other."),
     "study": ("study_cmd:study_command", "Which scale or detail to use: a run on several, side by side."),
+    "correct": ("correct_cmd:correct_command", "A run's figures corrected for its judge's errors."),
     "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),
     "rescore": ("run_cmds:rescore_command", "Read a run's stored replies again; never calls."),
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),

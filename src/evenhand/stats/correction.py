@@ -221,6 +221,8 @@ def prediction_powered_win_rate(a: Sample, b: Sample) -> Estimate:
     if paired is None:
         raise StatisticError("a win rate is of questions that each system answered once")
     x, y = paired
+    if not len(x.judge):
+        return Estimate(None, reason="no question was judged of both")
     judge, labels = (np.sign(getattr(y, n) - getattr(x, n)) / 2 + 0.5 for n in ("judge", "labels"))
     return prediction_powered_mean(replace(y, judge=judge, labels=labels), low=0.0, high=1.0, step=1.0)
 
@@ -259,11 +261,11 @@ def _interval(found: _Powered, sample: Sample, bounds: tuple[float, float], step
         size = len(influence)
         if size >= 2:
             parts.append((size / (size - 1) * float(influence @ influence), size - 1))
-    size = int(found.labelled.sum())
-    parts[0] = (parts[0][0] + (step / size) ** 2, parts[0][1])
     scale = max(1.0, float(np.abs(sample.judge).max()), float(np.nanmax(np.abs(sample.labels))))
     if math.fsum(variance for variance, _ in parts) <= (1e-12 * scale) ** 2:
         return Estimate(found.value, reason="all labels equal: no interval", **told)
+    size = int(found.labelled.sum())
+    parts[0] = (parts[0][0] + (step / size) ** 2, parts[0][1])
     se, reach, _ = joint_error(parts)
     value = min(bounds[1], max(bounds[0], found.value))
     ci = (min(value, max(bounds[0], found.value - reach)), max(value, min(bounds[1], found.value + reach)))

@@ -1,0 +1,87 @@
+"""A run's figures beside the corrected ones, as a person reads them in a terminal; makes sense without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from evenhand._words import counted
+
+
+def print_correction(facts: Mapping[str, Any], console: Console) -> None:
+    """Print what `evenhand.correcting.correction_facts` gives: figures, groups, differences, why some are lacking."""
+    rubric, items = facts["rubric"], facts["items"]
+    console.print(
+        f"[bold]{escape(rubric['name'])}[/] v{rubric['version']}: {escape(facts['judge'])} corrected by "
+        f"{counted(len(facts['people']), 'rater')} ({facts['method']})"
+    )
+    console.print(f"{counted(items['judged'], 'item')} judged, {items['labelled']} of them labelled")
+    by = facts["by"]
+    groups = {} if by is None else by["groups"]
+    table = _table("" if by is None else by["column"])
+    for group, measures in {"(all)": facts["measures"], **groups}.items():
+        shown = group if by is not None else ""
+        for name, told in measures.items():
+            title = name if told["what"] == "mean" else f"{name}, {told['what']}"
+            cells = (*_cells(told["raw"]), *_cells(told["corrected"]))
+            table.add_row(escape(shown), escape(title), *cells, str(told["judged"]), str(told["labelled"]))
+            shown = ""
+    console.print(table)
+    if by is not None and by["differences"]:
+        _print_differences(by["differences"], console)
+    notes = _notes(facts, by)
+    for line in dict.fromkeys(notes):
+        console.print(escape(line))
+
+
+def _table(column: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (escape(column), ""):
+        table.add_column(title, justify="left")
+    for title in ("judge", "95% interval", "corrected", "95% interval", "judged", "labelled"):
+        table.add_column(title, justify="right")
+    return table
+
+
+def _print_differences(differences: Iterable[Mapping[str, Any]], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("difference", ""):
+        table.add_column(title, justify="left")
+    for title in ("judge", "corrected", "95% interval", "win rate", "95% interval"):
+        table.add_column(title, justify="right")
+    for told in differences:
+        title = escape(f"{told['b']} less {told['a']}")
+        raw, corrected, won = (_cells(told[name]) for name in ("raw", "corrected", "win_rate"))
+        table.add_row(title, escape(told["measure"]), raw[0], *corrected, *won)
+    console.print(table)
+
+
+def _cells(estimate: Mapping[str, Any]) -> tuple[str, str]:
+    if estimate["value"] is None:
+        return "-", "-"
+    interval = f"{estimate['ci'][0]:.2f} to {estimate['ci'][1]:.2f}" if estimate["ci"] else "-"
+    return f"{estimate['value']:.2f}", interval
+
+
+def _notes(facts: Mapping[str, Any], by: Mapping[str, Any] | None) -> list[str]:
+    """Why figures are lacking or rough, once each."""
+    groups = {} if by is None else by["groups"]
+    named = [(name, told) for name, told in facts["measures"].items()]
+    named += [(f"{group}, {name}", told) for group, of in groups.items() for name, told in of.items()]
+    named += [
+        (
+            f"{told['b']} less {told['a']}, {told['measure']}{', win rate' if name == 'win_rate' else ''}",
+            {name: told[name]},
+        )
+        for told in (by["differences"] if by is not None else ())
+        for name in ("corrected", "win_rate")
+    ]
+    figures = [(name, told[side]) for name, told in named for side in ("corrected", "win_rate") if side in told]
+    lines = [f"- {name}: {figure['reason']}" for name, figure in figures if figure["reason"]]
+    lines += [f"- {name}: {reason}" for name, reason in facts["left_out"].items()]
+    lines += [f"warning: {text}" for _, figure in figures for text in figure["warnings"]]
+    return lines + [f"warning: {text}" for text in facts["warnings"]]
