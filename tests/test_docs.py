@@ -280,7 +280,7 @@ def test_architecture_shows_layers_and_errors() -> None:
 
 def test_picture_shows_a_real_run(place: Path) -> None:
     """The picture of a summary holds every line that the recorded run prints."""
-    judge = "judge examples/doc-qa.jsonl --rubric doc-qa --variant detail=anchors --no-reason".split()
+    judge = ["judge", "examples/doc-qa.jsonl", "--rubric", "doc-qa", "--variant", "detail=anchors", "--no-reason"]
     with captured() as out:
         assert run([*judge, "--judge", "replay:recorded/doc-qa.jsonl", "--out", "runs/x"]) == 0
         out.seek(0)
