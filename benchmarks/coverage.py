@@ -18,8 +18,11 @@ import numpy as np
 from evenhand.stats.agreement import exact_agreement
 from evenhand.stats.association import bias, mean_absolute_error
 from evenhand.stats.bradley_terry import bradley_terry
+from evenhand.stats.calibration import isotonic_mean, two_stage_mean
 from evenhand.stats.catalog import agreement
+from evenhand.stats.correction import Sample, prediction_powered_difference, prediction_powered_mean
 from evenhand.stats.estimates import Estimate
+from evenhand.stats.prevalence import rogan_gladen
 from evenhand.stats.resample import Resampling, mean_interval, share_interval
 from evenhand.stats.table import Floats, Ratings
 
@@ -159,7 +162,7 @@ def cases() -> list[Case]:
     for p in (0.5, 0.8, 0.95):
         found.append(Case(f"share {p}", p, partial(coin, p), lambda x, _: share_interval(x)))
     found.append(Case("mean lognormal", math.exp(0.125), lognormal, lambda x, _: mean_interval(x)))
-    return found + simulated() + of_a_ranking()
+    return found + simulated() + of_a_ranking() + corrected()
 
 
 def simulated() -> list[Case]:
@@ -172,6 +175,67 @@ def simulated() -> list[Case]:
         found += [Case(f"{s} 5 points {rho}", partial(large, draw, s), draw, by_name(s)) for s in named]
     missing = graded(0.6, 0, cuts, raters=4, gaps=0.3)
     found.append(Case("alpha 4 raters, 30 % missing", partial(large, missing, "alpha"), missing, by_name("alpha")))
+    return found
+
+
+def verdicts(share: float, sensitivity: float, specificity: float, rng: Rng, n: int) -> Sample:
+    """A judge's yes and no on four times as many items as are labelled."""
+    true = rng.random(4 * n) < share
+    judge = np.where(true, rng.random(4 * n) < sensitivity, rng.random(4 * n) >= specificity)
+    return Sample.of(judge, np.where(np.arange(4 * n) < n, true, np.nan))
+
+
+def points(mean: float, spread: float, shift: float, noise: float, rng: Rng, n: int) -> Sample:
+    """A judge's points, 0 to 10, on four times as many items as are labelled."""
+    quality = rng.normal(mean, spread, 4 * n)
+    true = np.clip(np.rint(quality), 0, 10)
+    judge = np.clip(np.rint(quality + shift + rng.normal(0, noise, 4 * n)), 0, 10)
+    return Sample.of(judge, np.where(np.arange(4 * n) < n, true, np.nan))
+
+
+def mean_points(mean: float, spread: float) -> float:
+    """The true mean of points."""
+    cuts = (np.arange(0.5, 10) - mean) / spread
+    return float(sum(0.5 * math.erfc(cut / math.sqrt(2)) for cut in cuts))
+
+
+def two_systems(share: float, rng: Rng, n: int) -> tuple[Sample, Sample]:
+    """Points of two systems on the same questions, the second half a point better, which the judge does not see; a
+    share of the labelled questions has labels of both answers, the others of one in turn."""
+    quality, place = rng.normal(5, 2, 4 * n), np.arange(4 * n)
+    found = []
+    for k, (better, kind) in enumerate(((0.0, 1.0), (0.5, 0.5))):
+        true = quality + better + rng.normal(0, 1, 4 * n)
+        known = (place < n) & ((place < share * n) | (place % 2 == k))
+        found.append(Sample.of(true + kind + rng.normal(0, 1, 4 * n), np.where(known, true, np.nan)))
+    return found[0], found[1]
+
+
+def powered(sample: Sample, top: float) -> Estimate:
+    """The prediction-powered mean on a scale from 0."""
+    return prediction_powered_mean(sample, low=0.0, high=top, step=1.0)
+
+
+def corrected() -> list[Case]:
+    """Figures of a biased judge, raw (which should miss) and corrected; units are labelled items."""
+    found = []
+    for p, se, sp in ((0.5, 0.9, 0.7), (0.7, 0.95, 0.6), (0.9, 0.95, 0.9), (0.95, 0.99, 0.6), (0.3, 0.8, 0.97)):
+        draw, name = partial(verdicts, p, se, sp), f"{p} {se} {sp}"
+        found.append(Case(f"biased raw {name}", p, draw, lambda s, _: share_interval(s.judge)))
+        found.append(Case(f"corrected ppi {name}", p, draw, lambda s, _: powered(s, 1.0)))
+        found.append(Case(f"corrected rogan-gladen {name}", p, draw, lambda s, _: rogan_gladen(s)))
+    for given in ((6.0, 2.0, 1.5, 1.0), (6.0, 2.0, 0.5, 0.3), (6.0, 2.0, -1.0, 4.0), (9.0, 1.5, 1.0, 1.0)):
+        dots, truth, name = partial(points, *given), mean_points(*given[:2]), " ".join(map(str, given))
+        found.append(Case(f"biased raw {name}", truth, dots, lambda s, _: mean_interval(s.judge)))
+        found.append(Case(f"corrected ppi {name}", truth, dots, lambda s, _: powered(s, 10.0)))
+        found.append(Case(f"corrected isotonic {name}", truth, dots, lambda s, i: isotonic_mean(s, draws=400, seed=i)))
+        found.append(
+            Case(f"corrected two-stage {name}", truth, dots, lambda s, i: two_stage_mean(s, draws=400, seed=i))
+        )
+    for share in (1.0, 0.5):
+        pair = partial(two_systems, share)
+        found.append(Case(f"biased raw gap {share}", 0.5, pair, lambda s, _: mean_interval(s[1].judge - s[0].judge)))
+        found.append(Case(f"corrected ppi gap {share}", 0.5, pair, lambda s, _: prediction_powered_difference(*s)))
     return found
 
 
@@ -202,7 +266,8 @@ def main() -> None:
             share, none = coverage(case, n, given.reps)
             se = math.sqrt(0.95 * 0.05 / given.reps)
             low, high = (0.94, 0.965) if n >= 500 else (0.925, 1.0)
-            mark = "" if low - 2 * se <= share <= high + 2 * se else "  <-"
+            inside = case.name.startswith("biased") or low - 2 * se <= share <= high + 2 * se
+            mark = "" if inside else "  <-"
             print(f"{case.name:40} {n:6} {share:8.3f} {se:6.3f} {none:6.3f}{mark}", flush=True)
 
 
