@@ -109,7 +109,7 @@ def test_required_columns() -> None:
     assert reader(partial=True).missing(["rank_a"]) == []
     (mapped,) = reader(partial=True, mapping={"rank_a": "A rank"}).missing(["A rnk"])
     assert "'A rank'" in mapped.message
-    assert mapped.remedy == "--map rank_a=A rnk"
+    assert mapped.remedy == "--map 'rank_a=A rnk'"
 
 
 def test_columns_are_mapped_and_aliases_known() -> None:

@@ -220,9 +220,9 @@ def test_a_replacement_that_was_killed_is_ended_later(out: Path, judge: str, tru
     set_aside(out)
     assert [row["truth"] for row in Run(out).rows()] == [4, 4]
     set_aside(out)
-    (out / "run.sqlite.old").rename(out / "hidden")
+    (out / "run.sqlite.old").rename(out.parent / "hidden")
     run_it(rows(2), TWO, judge, out)
-    (out / "hidden").rename(out / "run.sqlite.old")
+    (out.parent / "hidden").rename(out / "run.sqlite.old")
     assert run_it(rows(2), TWO, "fake:bottom" if truth == 0 else "fake:top", out).asked == 0
     assert [row["truth"] for row in Run(out).rows()] == [truth] * 2
     assert sorted(p.name for p in out.iterdir()) == ["lock", "run.sqlite"]

@@ -354,7 +354,7 @@ def test_close_builtin_names_are_offered() -> None:
     """A misspelt built-in name is told with the one that is close."""
     with pytest.raises(UnknownNameError) as caught:
         load_rubric("doc_qa")
-    assert caught.value.close == ["doc-qa"]
+    assert caught.value.close == ["doc-qa", "doc-qa-rag"]
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
