@@ -70,6 +70,7 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     try:
         outcome = asyncio.run(run(spec, progress=bar, signals=True))
     except asyncio.CancelledError:
+        notes.print("interrupted before the judge was asked; run the same command again to go on")
         return INTERRUPTED
     finally:
         bar.stop()
@@ -84,8 +85,9 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     if outcome.interrupted:
         notes.print("interrupted; what was in flight is stored; run the same command again to go on")
         return INTERRUPTED
-    if facts["errors"] and not facts["scored"] and not facts["calls"]:  # each for itself a Failed verdict
-        notes.print("no trial was scored: the judge answered none of them, see the errors above", markup=False)
+    asked_and_scored = facts["scored"] - facts["set_in_code"]
+    if facts["errors"] and not asked_and_scored and not facts["calls"]:  # each for itself a Failed verdict
+        notes.print("the judge answered none of the trials it was asked, see the errors above", markup=False)
         return OUT_OF_REACH
     bar_set = given["coverage"]
     if bar_set is not None and (facts["coverage"] or 0.0) < bar_set:

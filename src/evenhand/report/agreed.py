@@ -19,7 +19,7 @@ _TITLES = {
     "spearman": "Spearman",
     "kendall": "Kendall tau-b",
     "pearson": "Pearson",
-    "mae": "mean difference",
+    "mae": "MAE",
 }
 _SIDES = {"judge": "judge-people", "people": "people-people", "gap": "difference"}
 _PUBLISHED = ("mae", "pearson", "spearman", "kendall", "fuzzy", "strict")

@@ -12,7 +12,7 @@ from rich.table import Table
 from evenhand._words import counted
 from evenhand.report.cells import estimate_cells
 
-_TITLES = {"spearman": "Spearman", "kendall": "Kendall tau-b", "difference": "mean difference"}
+_TITLES = {"spearman": "Spearman", "kendall": "Kendall tau-b", "difference": "MAE"}
 
 
 def print_study(facts: Mapping[str, Any], console: Console) -> None:
