@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli import options
-from evenhand.cli.main import INTERRUPTED
+from evenhand.cli.main import interrupted
 from evenhand.cli.output import say
 from evenhand.errors import InputError
 
@@ -70,8 +70,7 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
     try:
         outcome = asyncio.run(run(spec, progress=bar, signals=True))
     except asyncio.CancelledError:
-        notes.print("interrupted before the judge was asked; run the same command again to go on")
-        return INTERRUPTED
+        return interrupted(asked=False)
     finally:
         bar.stop()
     notes.print(f"run: {spec.folder}", highlight=False, markup=False, soft_wrap=True)
@@ -83,8 +82,7 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
         facts = judged.summary()
     print_run(facts, as_json=given["as_json"])
     if outcome.interrupted:
-        notes.print("interrupted; what was in flight is stored; run the same command again to go on")
-        return INTERRUPTED
+        return interrupted(asked=True)
     asked_and_scored = facts["scored"] - facts["set_in_code"]
     if facts["errors"] and not asked_and_scored and not facts["calls"]:  # each for itself a Failed verdict
         notes.print("the judge answered none of the trials it was asked, see the errors above", markup=False)

@@ -60,6 +60,13 @@ def cli() -> None:
     """
 
 
+def interrupted(*, asked: bool) -> int:
+    """Tell of an interrupt, before or after the judge was asked, and how to go on; the exit code."""
+    what = "interrupted; what was in flight is stored" if asked else "interrupted before the judge was asked"
+    output.note(f"{what}; run the same command again to go on")
+    return INTERRUPTED
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -12,7 +12,7 @@ import click
 from evenhand._words import counted
 from evenhand.cli import options
 from evenhand.cli.judge_cmd import run_options
-from evenhand.cli.main import INTERRUPTED
+from evenhand.cli.main import interrupted
 from evenhand.cli.output import note, say
 
 if TYPE_CHECKING:
@@ -74,14 +74,13 @@ def _study(study: Study, given: dict[str, Any]) -> int:
     note(f"{len(study.specs)} variants: {trials}; {counted(course.calls, 'call')} to come{at_most}")
     bar = Bar(Terminal(stderr=True))
     try:
-        interrupted = asyncio.run(run_study(study, progress=bar, signals=True))
+        stopped = asyncio.run(run_study(study, progress=bar, signals=True))
     except asyncio.CancelledError:
-        return INTERRUPTED
+        return interrupted(asked=False)
     finally:
         bar.stop()
-    if interrupted:
-        note("interrupted; what was in flight is stored; run the same command again to go on")
-        return INTERRUPTED
+    if stopped:
+        return interrupted(asked=True)
     facts = study_figures(study, value=given["value"])
     if given["as_json"]:
         say(json.dumps(facts, ensure_ascii=False))
