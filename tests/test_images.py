@@ -313,10 +313,10 @@ def test_local_judges_read_text_only() -> None:
     """The local backend says so; those that send or replay a conversation take images."""
     from evenhand.backends.fake import Fake
     from evenhand.backends.local import LocalBackend
-    from evenhand.backends.openai_chat import OpenAIChat
+    from evenhand.backends.openai_chat import ChatWire
     from evenhand.backends.replay import Replay
 
-    assert [b.takes_images for b in (LocalBackend, Fake, OpenAIChat, Replay)] == [False, True, True, True]
+    assert [b.takes_images for b in (LocalBackend, Fake, ChatWire, Replay)] == [False, True, True, True]
 
 
 def test_a_dry_run_counts_images_apart(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def _nameless(message: Mapping[str, Any]) -> Mapping[str, Any]:
 class Backend(Protocol):
     """Sends requests to one model of one endpoint.
 
-    A backend raises `BackendError` subclasses and nothing else: `RetryableBackendError` after its own bounded
-    retries, `UnsupportedFeatureError` when the endpoint refuses the output form, `AccessError` when every
-    further request would fail too.
+    A backend raises `BackendError` subclasses and nothing else: `RetryableBackendError` where the same request may
+    succeed later, `UnsupportedFeatureError` when the endpoint refuses the output form, `AccessError` when every
+    further request would fail too. It tries once: retries, turns and money are wrapped around it.
     """
 
     #: Name as in "openai".
@@ -116,8 +116,7 @@ class BackendSettings:
         headers: Extra HTTP headers; values are secrets and are never stored.
         sampling: Sampling settings that every request will carry; a backend that can't honour one says so with an
             `InputError` when it is opened.
-        timeout_s: Seconds allowed for one request.
-        attempts: Most tries for one request where a retry can help (at least 1).
+        timeout_s: Seconds allowed for one try.
         concurrency: Requests that may be in flight at once.
     """
 
@@ -126,5 +125,4 @@ class BackendSettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0
-    attempts: int = 4
     concurrency: int = 8

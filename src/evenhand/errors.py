@@ -136,6 +136,7 @@ class BackendError(EvenhandError):
         status: HTTP status, where there was one.
         request_digest: Digest of the request that failed.
         retry_after_s: Seconds to wait before the next try, where the server said so.
+        maybe_paid: The server may have done the work, and may charge for it.
     """
 
     exit_code = 3
@@ -150,6 +151,7 @@ class BackendError(EvenhandError):
         status: int | None = None,
         request_digest: str | None = None,
         retry_after_s: float | None = None,
+        maybe_paid: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
         self.backend = backend
@@ -157,6 +159,7 @@ class BackendError(EvenhandError):
         self.status = status
         self.request_digest = request_digest
         self.retry_after_s = retry_after_s
+        self.maybe_paid = maybe_paid
 
 
 class RetryableBackendError(BackendError):

@@ -75,6 +75,9 @@ NUMBERS: Mapping[str, Number] = {
     "seed": Number(-(2**63), 2**63),
     "repeats": Number(1, 10_000),
     "concurrency": Number(1, 10**18),
+    "attempts": Number(1, 1000),
+    "rpm": Number(0, 10**12, whole=False, above=True),
+    "tpm": Number(0, 10**12, whole=False, above=True),
     "timeout": Number(0, 1_000_000, whole=False, above=True),
     "temperature": Number(0, 100, whole=False),
     "max_tokens": Number(1, 2**31 - 1),
@@ -94,7 +97,8 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "responses": ((object,), "rows"),
 }
 _NEVER_NONE = {
-    "seed", "repeats", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial"
+    "seed", "repeats", "attempts", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh",
+    "store_texts", "partial",
 }  # fmt: skip
 _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.

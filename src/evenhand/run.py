@@ -16,6 +16,9 @@ from typing import Any
 
 from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings
+from evenhand.backends.paced import Paced
+from evenhand.backends.pacing import MOST, Pacer
+from evenhand.backends.retry import Retry
 from evenhand.errors import FinalBackendError, InputError, RunError
 from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
@@ -33,6 +36,7 @@ from evenhand.trial import Order, Trial, plan
 from evenhand.verdict import Status
 
 _DEFAULT_CONCURRENCY = 16
+_DEADLINE_S = 300.0
 ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
 
 
@@ -56,8 +60,10 @@ class RunSpec:
         repeats: How often each item is judged (at least 1).
         orders: "both", "ab" or "ba"; compare mode only.
         short: Ask for labels and numbers only, no reasons.
-        concurrency: Trials in flight, None for a default.
-        backend: Endpoint, headers, timeout.
+        concurrency: Trials in flight at most, None to find out what the endpoint takes.
+        rpm, tpm: Requests and tokens a minute at most, None for no limit.
+        attempts: Tries for one request at most.
+        backend: Endpoint, headers, timeout of one try.
         re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
         fresh: Throw away what the folder holds and start over.
@@ -82,6 +88,9 @@ class RunSpec:
     orders: str = "both"
     short: bool = False
     concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    attempts: int = 4
     backend: BackendSettings = field(default_factory=BackendSettings)
     re_ask: bool = True
     retry: bool = False
@@ -113,6 +122,9 @@ class RunSpec:
             "skip_bad": self.skip_bad,
             "pairs": self.pairs,
             "concurrency": self.concurrency,
+            "rpm": self.rpm,
+            "tpm": self.tpm,
+            "attempts": self.attempts,
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,
@@ -178,8 +190,8 @@ async def run(
     """
     progress = progress or Progress()
     stop = stop or Stop()
-    concurrency = _concurrency(spec)
-    backend = spec.judge.open(replace(spec.backend, concurrency=concurrency))
+    backend = open_backend(spec)
+    concurrency = spec.concurrency or (_DEFAULT_CONCURRENCY if backend.deterministic else MOST)
     concurrency = min(concurrency, backend.max_concurrency or concurrency)
     try:
         with open_run(spec, backend) as store:
@@ -196,6 +208,18 @@ async def run(
     finally:
         await backend.aclose()
     return Outcome(spec.folder, asked, stop.asked)
+
+
+def open_backend(spec: RunSpec) -> Backend:
+    """The judge of a run, ready to be asked; what costs something is paced and tried again."""
+    for name in ("concurrency", "rpm", "tpm"):
+        if (value := getattr(spec, name)) is not None:
+            number(name, value)
+    backend = spec.judge.open(replace(spec.backend, concurrency=spec.concurrency or MOST))
+    if backend.deterministic:
+        return backend
+    retry = Retry(number("attempts", spec.attempts), deadline_s=max(_DEADLINE_S, spec.backend.timeout_s))
+    return Paced(backend, retry=retry, pacer=Pacer(spec.concurrency, rpm=spec.rpm, tpm=spec.tpm))
 
 
 @contextlib.contextmanager
@@ -374,9 +398,3 @@ def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
         for signum, handler in before.items():
             loop.remove_signal_handler(signum)
             signal.signal(signum, handler if handler is not None else signal.SIG_DFL)
-
-
-def _concurrency(spec: RunSpec) -> int:
-    if spec.concurrency is not None:
-        number("concurrency", spec.concurrency)
-    return spec.concurrency or _DEFAULT_CONCURRENCY

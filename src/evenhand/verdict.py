@@ -99,6 +99,7 @@ class Reply:
         model: The model name the server returned.
         usage: Cost and latency.
         distributions: field name -> distribution, where the backend gives probabilities.
+        wait_s: Seconds for which the server wants no further request; not stored.
     """
 
     text: str | None = None
@@ -109,6 +110,7 @@ class Reply:
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

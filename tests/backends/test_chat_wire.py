@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.backends.chat_wire import decode, reply_of
+from evenhand.backends.bodies import decode
+from evenhand.backends.chat_wire import reply_of
 from evenhand.errors import RetryableBackendError
 from evenhand.parse import read
 from evenhand.verdict import Failure, FieldOutcome, Reply

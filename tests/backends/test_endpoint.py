@@ -134,7 +134,7 @@ def test_secrets_of_an_endpoint() -> None:
     headers = {"Authorization": "Bearer header-secret", "X-Short": "short"}
     found = find_endpoint("http://127.0.0.1/v1?key=query%2Bsecret&bare-secret&v=1", headers)
     assert set(found.secrets) == {"Bearer header-secret", "header-secret", "query+secret", "bare-secret"}
-    shown = repr(found) + repr(BackendSettings(base_url=found.url, headers=headers))
+    shown = repr(found) + repr(BackendSettings(base_url=found.base + found.query, headers=headers))
     assert "secret" not in shown
 
 

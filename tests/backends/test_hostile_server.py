@@ -27,7 +27,8 @@ from evenhand.api import Run, make_spec
 from evenhand.backend import BackendSettings
 from evenhand.backends.connection_errors import reason
 from evenhand.backends.http_errors import error_for, read_fault
-from evenhand.backends.openai_chat import OpenAIChat
+from evenhand.backends.openai_chat import open_backend
+from evenhand.backends.paced import Paced
 from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
 from evenhand.judging import reply_text
 from evenhand.parse import read
@@ -37,7 +38,7 @@ from evenhand.testing.server import FakeServer
 from evenhand.verdict import Reply, Usage, add_usage, reply_from_plain, reply_to_plain
 from runs import SCORE, TWO, rows, statuses, write_jsonl
 
-Chat = Callable[..., OpenAIChat]
+Chat = Callable[..., Paced]
 KEY = "sk-test+0123/4567=89"
 CALL = {"id": "c", "type": "function", "function": {"name": "submit_verdict", "arguments": {"reason": "r", "score": 3}}}
 GOOD: dict[str, Any] = {
@@ -128,9 +129,9 @@ def require_usable(reply: Reply) -> None:
 @given(st.integers(0, 2**32))
 def test_any_change_of_a_good_reply_is_a_reply_or_an_error_of_a_backend(seed: int) -> None:
     """Whatever type a part of a reply has, and however deep it is: nothing else is raised, and all can be stored."""
-    backend = OpenAIChat(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
+    backend = open_backend(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
     try:
-        reply = backend._read("tool", {}, mutated(GOOD, random.Random(seed)), 0.1)
+        reply = backend._read(sample_requests("tool")[0], {}, mutated(GOOD, random.Random(seed)), 0.1)
     except BackendError:
         return
     require_usable(reply)
@@ -141,10 +142,10 @@ def test_any_change_of_a_good_reply_is_a_reply_or_an_error_of_a_backend(seed: in
 def test_any_change_of_an_error_is_an_error_of_a_backend(seed: int, status: int) -> None:
     """Whatever an error's body holds, the status decides and the message stays short."""
     body = mutated(BAD, random.Random(seed))
-    backend = OpenAIChat(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
+    backend = open_backend(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
     if status == 200:
         with pytest.raises(BackendError):
-            backend._read("schema", {}, body, 0.1)
+            backend._read(sample_requests("schema")[0], {}, body, 0.1)
         return
     error = error_for(status, read_fault(body), "schema", {}, now=0.0, where="http://x/v1")
     assert error.status == status and len(error.message) < 400
@@ -179,9 +180,9 @@ def test_huge_error_pages_are_read_at_once(body: bytes) -> None:
 )
 def test_counts_and_costs_that_can_not_be(usage: str, tokens: int | None, cost: float | None) -> None:
     """What is no count of tokens or no price is unknown; the reply itself is used."""
-    backend = OpenAIChat(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
+    backend = open_backend(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
     body = '{"choices": [{"message": {"content": "hi"}}], "usage": {%s}}' % usage  # noqa: UP031 -- braces
-    reply = backend._read("json", {}, body.encode(), 0.1)
+    reply = backend._read(sample_requests("json")[0], {}, body.encode(), 0.1)
     assert (reply.text, reply.usage.prompt_tokens, reply.usage.cost_usd) == ("hi", tokens, cost)
 
 
@@ -372,14 +373,14 @@ async def test_a_deep_call_ends_its_trial_only(tmp_path: Path) -> None:
 
 def test_a_retryable_error_of_an_envelope_says_why() -> None:
     """What is wrong with an envelope is said."""
-    backend = OpenAIChat(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
+    backend = open_backend(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
     for body, told in (
         (b"{", "not JSON at character 2"),
         (b'"\xff"', "not UTF-8"),
         (nested(400).encode(), "too deeply"),
     ):
         with pytest.raises(RetryableBackendError, match=told):
-            backend._read("schema", {}, body, 0.1)
+            backend._read(sample_requests("schema")[0], {}, body, 0.1)
 
 
 def _for_run(data: dict[str, Any]) -> dict[str, Any]:
@@ -394,7 +395,7 @@ def test_a_run_over_a_mad_server_ends_with_every_trial_stored(tmp_path: Path) ->
     async def judged() -> None:
         async with answering(lambda _, body: http(mutated(_for_run(GOOD), random.Random(body)))) as url:
             spec = make_spec(rows(150), TWO, "openai:m", out=tmp_path / "run", base_url=url, concurrency=8)
-            await run(replace(spec, backend=replace(spec.backend, attempts=1)))
+            await run(replace(spec, attempts=1))
 
     asyncio.run(judged())
     found = statuses(tmp_path / "run").values()

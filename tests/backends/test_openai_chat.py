@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from evenhand.backend import BackendSettings, Request
-from evenhand.backends.openai_chat import OpenAIChat, open_backend
+from evenhand.backends.openai_chat import open_backend
+from evenhand.backends.paced import Paced
 from evenhand.errors import (
     AccessError,
     BackendError,
@@ -28,7 +29,7 @@ from evenhand.errors import (
 from evenhand.testing.conformance import check_backend, check_failing, sample_requests
 from evenhand.testing.server import FakeServer
 
-Chat = Callable[..., OpenAIChat]
+Chat = Callable[..., Paced]
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -45,7 +46,7 @@ def tries_at(server: FakeServer, url: str) -> list[dict[str, Any]]:
 async def test_conforms(server: FakeServer) -> None:
     """It does what every backend must do."""
     url = server.with_faults(latency="1-5")
-    await check_backend(lambda: OpenAIChat(BackendSettings(model="judge-1", base_url=url)))
+    await check_backend(lambda: open_backend(BackendSettings(model="judge-1", base_url=url)))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ async def test_refused_parameters_are_learned(server: FakeServer, chat: Chat, ca
     with caplog.at_level(logging.WARNING):
         reply = await backend.send(ask(settings={"temperature": 0.0, "max_tokens": 50, "seed": 1, "top_p": 0.9}))
     assert reply.text
-    assert backend.learned == {
+    assert backend.inner.learned == {
         "temperature": None,
         "max_tokens": "max_completion_tokens",
         "seed": None,
@@ -302,7 +303,8 @@ async def test_the_key_is_sent_and_never_shown(
     assert sent["authorization"] == f"Bearer {KEY}" and sent["x-tenant"] == "tenant-secret-77"
     assert "[redacted]" in str(caught.value)
     echoing = await chat(server.with_faults(reply=f"I was sent {KEY}")).send(ask())
-    shown = [repr(backend), repr(backend._endpoint), str(dict(backend.identity)), repr(caught.value), caplog.text]
+    inner = backend.inner
+    shown = [repr(inner), repr(inner._endpoint), str(dict(inner.identity)), repr(caught.value), caplog.text]
     for text in [*shown, str(caught.value), repr(echoing), repr(caught.value.__dict__)]:
         assert KEY not in text and "tenant-secret-77" not in text
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
@@ -352,7 +354,7 @@ def test_the_address_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:5/v1/chat/completions?api-version=secret-2024")
     backend = open_backend(BackendSettings(model="m"))
     assert backend.identity["endpoint"] == "http://127.0.0.1:5/v1"
-    assert backend._endpoint.url == "http://127.0.0.1:5/v1/chat/completions?api-version=secret-2024"
+    assert backend._url == "http://127.0.0.1:5/v1/chat/completions?api-version=secret-2024"
 
 
 async def test_loopback_bypasses_proxies(server: FakeServer, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:

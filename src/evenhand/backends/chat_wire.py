@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from evenhand.backend import Request
+from evenhand.backends.bodies import amount, count, text
+from evenhand.backends.wire import SYSTEM_ROLE
 from evenhand.errors import RetryableBackendError
 from evenhand.images import data_url
 from evenhand.verdict import Reply, ToolCall, Usage
 
-#: Key of ``learned`` for an endpoint that takes no system message.
-SYSTEM_ROLE = "system role"
 _SCHEMA_NAME = "verdict"
-#: Levels of lists and objects in a body. No honest reply comes near.
-_DEEPEST = 100
-_OBJECT_OF_ARGUMENTS = re.compile(r'"arguments"\s*:\s*\{')
-#: More tokens or dollars of one reply are nonsense, and would spoil every sum they stand in.
-_MOST = 10**12
 
 
 def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
@@ -81,78 +72,6 @@ def learn(refused: str, request: Request, learned: dict[str, str | None]) -> Non
             learned[name] = "max_completion_tokens" if refused == "max_tokens" else None
 
 
-def encode(body: Mapping[str, Any]) -> bytes:
-    """JSON bytes; a lone surrogate, which has no UTF-8 form, becomes a question mark."""
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
-    """Plain data from JSON bytes; lone surrogates as in `encode`.
-
-    Args:
-        body: What was received, or a line of a file.
-        clean: Applied to every text in it, keys included.
-
-    Raises:
-        ValueError: not JSON, or nested deeper than 100 levels.
-    """
-    try:
-        body = _twice_as_text(body)
-        try:
-            data = msgspec.json.decode(body)
-        except ValueError:
-            # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
-            data = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON at character {error.pos + 1}: {error.msg}") from None
-    return _cleaned(data, clean, _DEEPEST)
-
-
-def _twice_as_text(body: bytes) -> bytes:
-    """A body in which arguments that have a key twice are a text: as an object they would keep the last one only."""
-    if b'"arguments"' not in body:
-        return body
-    twice: list[bool] = []
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        twice.append(len({name for name, _ in pairs}) < len(pairs))
-
-    decoder, text = json.JSONDecoder(object_pairs_hook=note), body.decode()
-    parts, kept, end = [], 0, 0
-    for found in _OBJECT_OF_ARGUMENTS.finditer(text):
-        start = found.end() - 1
-        if start < end:  # within others
-            continue
-        twice.clear()
-        try:
-            _, end = decoder.raw_decode(text, start)
-        except ValueError:  # told of by who reads the whole
-            return body
-        if any(twice):
-            parts += [text[kept:start], json.dumps(text[start:end])]
-            kept = end
-    return "".join([*parts, text[kept:]]).encode()
-
-
-def _cleaned(value: Any, clean: Callable[[str], str], levels: int) -> Any:
-    if isinstance(value, str):
-        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode())
-    if not isinstance(value, dict | list):
-        return value
-    if not levels:
-        raise ValueError("nested too deeply")
-    if isinstance(value, list):
-        return [_cleaned(element, clean, levels - 1) for element in value]
-    return {_cleaned(k, clean, levels): _cleaned(v, clean, levels - 1) for k, v in value.items()}
-
-
 def reply_of(data: Any, latency_s: float) -> Reply:
     """The reply in a decoded body; of several choices the one with index 0, or else the first.
 
@@ -170,8 +89,8 @@ def reply_of(data: Any, latency_s: float) -> Reply:
         raise RetryableBackendError("the server broke off while it was answering")
     return replace(
         message_reply(message),
-        finish=_text(choice.get("finish_reason")),
-        model=_text(data.get("model")),
+        finish=text(choice.get("finish_reason")),
+        model=text(data.get("model")),
         usage=_usage(data.get("usage"), latency_s),
     )
 
@@ -185,8 +104,8 @@ def message_reply(message: Mapping[str, Any]) -> Reply:
     return Reply(
         text=_content(message.get("content")),
         tool_calls=_calls(message),
-        refusal=_text(message.get("refusal")) or None,
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None,
+        refusal=text(message.get("refusal")) or None,
+        reasoning=text(message.get("reasoning_content")) or text(message.get("reasoning")) or None,
     )
 
 
@@ -217,26 +136,12 @@ def _usage(usage: Any, latency_s: float) -> Usage:
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else usage.get("prompt_cache_hit_tokens")
     cost = usage.get("cost")
     return Usage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(cached),
-        cost_usd=_amount(cost),
+        prompt_tokens=count(usage.get("prompt_tokens")),
+        completion_tokens=count(usage.get("completion_tokens")),
+        cached_tokens=count(cached),
+        cost_usd=amount(cost),
         latency_s=latency_s,
     )
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and _amount(value) is not None else None
-
-
-def _amount(value: Any) -> float | None:
-    """A number of dollars or tokens; None for what can't be one."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value <= _MOST else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _without_system(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -248,7 +153,3 @@ def _without_system(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]
     head, content = "\n\n".join(system), rest[0]["content"]
     parts = [{"type": "text", "text": head}, *content] if isinstance(content, list) else f"{head}\n\n{content}"
     return [{**rest[0], "content": parts}, *rest[1:]]
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")

@@ -14,6 +14,11 @@ def is_unsafe(error: Exception) -> bool:
     return isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch | ssl.SSLError)
 
 
+def never_sent(error: Exception) -> bool:
+    """Whether no connection came about, so that nothing can have been done, or be paid for."""
+    return isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+
+
 def reason(error: Exception, *, connect_s: float, timeout_s: float) -> str:
     """Why there is no reply.
 

@@ -1,4 +1,4 @@
-"""Where a chat-completions server is, and what must stay secret about it."""
+"""Where a server is, and what must stay secret about it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from evenhand.errors import InputError
 
-DEFAULT_URL = "https://api.openai.com/v1"
-_PATH = "/chat/completions"
 #: Shorter values are words like "none" or "EMPTY"; blotting them out would garble replies.
 _SHORTEST_SECRET = 8
 #: Such a value is a key rather than words; a part of it, as servers quote, is blotted out too.
@@ -26,19 +24,47 @@ _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a provider's servers are.
+
+    Attributes:
+        url: Base URL where none is given.
+        key_env: Environment variable of the key.
+        url_env: Environment variable of the base URL, "" for none.
+        header: Header of the key.
+        prefix: What stands before the key in it.
+        path: End of an address that users give along with the base, and that is cut off.
+        example: A base URL, for messages.
+        fixed: Headers that every request has.
+    """
+
+    url: str
+    key_env: str
+    url_env: str = ""
+    header: str = "Authorization"
+    prefix: str = "Bearer "
+    path: str = ""
+    example: str = "http://127.0.0.1:8000/v1 or https://host/v1"
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+
+OPENAI = Place("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", path="/chat/completions")
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """An address and its headers.
 
     Attributes:
         base: Base URL without query; part of the judge's identity, and safe to show.
-        url: The address requests go to.
+        query: The query of the address, "" or with its question mark; may be secret.
         headers: Headers to send.
         secrets: Values that may stand in no message, log or stored reply.
         loopback: The server is on this machine.
     """
 
     base: str
-    url: str = field(repr=False)
+    query: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     loopback: bool
@@ -50,7 +76,7 @@ class Endpoint:
         Raises:
             InputError: a proxy that does not speak HTTP, or an address that can't be read.
         """
-        parts = urlsplit(self.url)
+        parts = urlsplit(self.base)
         if self.loopback or urllib.request.proxy_bypass(parts.hostname or ""):
             return None
         proxies = urllib.request.getproxies()
@@ -72,25 +98,31 @@ class Endpoint:
         return proxy
 
 
-def find_endpoint(base_url: str | None, headers: Mapping[str, str]) -> Endpoint:
-    """The endpoint of settings and environment: OPENAI_BASE_URL where no address is given, OPENAI_API_KEY.
+def find_endpoint(base_url: str | None, headers: Mapping[str, str], place: Place = OPENAI) -> Endpoint:
+    """The endpoint of settings and environment.
+
+    Args:
+        base_url: The address given; None for that of the environment, or else the provider's own.
+        headers: Headers to send; they come before those made here.
+        place: The provider.
 
     Raises:
         InputError: an address that can't be used, no key for a server beyond this machine, or a broken header.
     """
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if base_url is None and "OPENAI_BASE_URL" in os.environ:
-        parts = _address(os.environ["OPENAI_BASE_URL"], "OPENAI_BASE_URL", key)
+    key = os.environ.get(place.key_env, "").strip()
+    if base_url is None and place.url_env and place.url_env in os.environ:
+        parts = _address(os.environ[place.url_env], place.url_env, key, place)
     else:
-        parts = _address(DEFAULT_URL if base_url is None else base_url, "base URL", key)
-    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(_PATH)}"
+        parts = _address(place.url if base_url is None else base_url, "base URL", key, place)
+    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(place.path)}"
     own = {name.lower() for name in headers}
     loopback = is_loopback(parts.hostname or "")
-    if not key and not loopback and not own & {"authorization", "api-key", "x-api-key"}:
-        raise InputError(f"no API key for {base}", hint="set OPENAI_API_KEY, to any text where the server wants none")
-    sent = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "evenhand"}
-    if key and "authorization" not in own:
-        sent["Authorization"] = f"Bearer {key}"
+    if not key and not loopback and not own & {"authorization", "api-key", "x-api-key", place.header.lower()}:
+        hint = f"set {place.key_env}, to any text where the server wants none"
+        raise InputError(f"no API key for {base}", hint=hint)
+    sent = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "evenhand", **place.fixed}
+    if key and place.header.lower() not in own:
+        sent[place.header] = f"{place.prefix}{key}"
     sent.update(headers)
     for name, value in sent.items():
         if not _HEADER_NAME.fullmatch(name):  # not shown: a key may stand in it where its sign = was forgotten
@@ -98,10 +130,10 @@ def find_endpoint(base_url: str | None, headers: Mapping[str, str]) -> Endpoint:
         if _NOT_IN_HEADERS.search(value):
             raise InputError(f"header {name!r} has a character that headers can't hold", hint="one line of text")
     query = f"?{parts.query}" if parts.query else ""
-    return Endpoint(base, f"{base}{_PATH}{query}", sent, _secrets(key, headers, parts.query), loopback)
+    return Endpoint(base, query, sent, _secrets(key, headers, parts.query), loopback)
 
 
-def _address(given: str, place: str, key: str) -> SplitResult:
+def _address(given: str, named: str, key: str, place: Place) -> SplitResult:
     """The parts of an address that can be used.
 
     Raises:
@@ -116,14 +148,14 @@ def _address(given: str, place: str, key: str) -> SplitResult:
         wrong = "its host or port can't be read"
     if parts is not None and not wrong:
         return parts
-    hint = "as in http://127.0.0.1:8000/v1 or https://host/v1"
+    hint = f"as in {place.example}"
     if not given:
-        raise InputError(f"{place} is empty", hint=f"{hint}; leave it out altogether for {DEFAULT_URL}")
+        raise InputError(f"{named} is empty", hint=f"{hint}; leave it out altogether for {place.url}")
     if "@" in given:
-        hint = f"{hint}; give a key in OPENAI_API_KEY"
+        hint = f"{hint}; give a key in {place.key_env}"
     shown = re.split(r"[?#]", given, maxsplit=1)[0].rpartition("@")[2]
     shown = redactor((key,) if len(key) >= _SHORTEST_SECRET else ())(shown)
-    raise InputError(f"{place} {shown!r} can't be used: {wrong}", hint=hint)
+    raise InputError(f"{named} {shown!r} can't be used: {wrong}", hint=hint)
 
 
 def _wrong(given: str, parts: SplitResult) -> str:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from evenhand._canon import digest, file_sha256
 from evenhand.backend import BackendSettings, Request
-from evenhand.backends.chat_wire import decode
+from evenhand.backends.bodies import decode
 from evenhand.backends.sample import Choice, Draw, legal_value
 from evenhand.errors import FinalBackendError, InputError, ItemError, Problem, UnknownNameError
 from evenhand.rubric.model import Form, OutputField

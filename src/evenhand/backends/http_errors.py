@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.backends.chat_wire import decode
+from evenhand.backends.bodies import decode
 from evenhand.errors import (
     AccessError,
     BackendError,

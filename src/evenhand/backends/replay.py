@@ -21,7 +21,8 @@ from typing import Any
 
 from evenhand._canon import running_sha256
 from evenhand.backend import BackendSettings, Request
-from evenhand.backends.chat_wire import decode, message_reply
+from evenhand.backends.bodies import decode
+from evenhand.backends.chat_wire import message_reply
 from evenhand.errors import BackendError, FinalBackendError, InputError, ItemError, Problem
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage

@@ -1,0 +1,108 @@
+"""JSON bodies of providers: what is sent, and what comes back from a server that may send anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+#: Levels of lists and objects in a body. No honest reply comes near.
+_DEEPEST = 100
+_OBJECT_OF_ARGUMENTS = re.compile(r'"(?:arguments|input|args)"\s*:\s*\{')
+#: More tokens or dollars of one reply are nonsense, and would spoil every sum they stand in.
+_MOST = 10**12
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """JSON bytes; a lone surrogate, which has no UTF-8 form, becomes a question mark."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decode(body: bytes, clean: Callable[[str], str] = str) -> Any:
+    """Plain data from JSON bytes; lone surrogates as in `encode`.
+
+    Args:
+        body: What was received, or a line of a file.
+        clean: Applied to every text in it, keys included.
+
+    Raises:
+        ValueError: not JSON, or nested deeper than 100 levels.
+    """
+    try:
+        body = _twice_as_text(body)
+        try:
+            data = msgspec.json.decode(body)
+        except ValueError:
+            # The usual cause in a sound body is an escaped half of a surrogate pair, left by a cut emoji.
+            data = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON at character {error.pos + 1}: {error.msg}") from None
+    return _cleaned(data, clean, _DEEPEST)
+
+
+def _twice_as_text(body: bytes) -> bytes:
+    """A body in which arguments that have a key twice are a text: as an object they would keep the last one only."""
+    if not any(name in body for name in (b'"arguments"', b'"input"', b'"args"')):
+        return body
+    twice: list[bool] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        twice.append(len({name for name, _ in pairs}) < len(pairs))
+
+    decoder, text = json.JSONDecoder(object_pairs_hook=note), body.decode()
+    parts, kept, end = [], 0, 0
+    for found in _OBJECT_OF_ARGUMENTS.finditer(text):
+        start = found.end() - 1
+        if start < end:  # within others
+            continue
+        twice.clear()
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except ValueError:  # told of by who reads the whole
+            return body
+        if any(twice):
+            parts += [text[kept:start], json.dumps(text[start:end])]
+            kept = end
+    return "".join([*parts, text[kept:]]).encode()
+
+
+def _cleaned(value: Any, clean: Callable[[str], str], levels: int) -> Any:
+    if isinstance(value, str):
+        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode())
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        raise ValueError("nested too deeply")
+    if isinstance(value, list):
+        return [_cleaned(element, clean, levels - 1) for element in value]
+    return {_cleaned(k, clean, levels): _cleaned(v, clean, levels - 1) for k, v in value.items()}
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens; None for what can't be one."""
+    return value if isinstance(value, int) and amount(value) is not None else None
+
+
+def amount(value: Any) -> float | None:
+    """A number of dollars or tokens; None for what can't be one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value <= _MOST else None
+
+
+def text(value: Any) -> str | None:
+    """A text; None for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

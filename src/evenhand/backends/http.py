@@ -1,0 +1,202 @@
+"""One model of one server, over HTTP: one request, one try, one reply, whatever the provider's own language.
+
+What an endpoint refuses by name (a sampling parameter, the system role) is left out from then on and noted in
+``learned``. Trying again, pacing and money are the business of `evenhand.backends.paced`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+
+from evenhand.backend import BackendSettings, Request
+from evenhand.backends.bodies import decode, encode
+from evenhand.backends.connection_errors import is_unsafe, never_sent, reason
+from evenhand.backends.endpoint import Endpoint, redactor
+from evenhand.backends.http_errors import (
+    Fault,
+    error_for,
+    is_filtered,
+    read_fault,
+    refused_parameter,
+    refuses_system_role,
+    retry_after,
+)
+from evenhand.backends.wire import SYSTEM_ROLE, Wire
+from evenhand.errors import AccessError, BackendError, FinalBackendError, InputError, RetryableBackendError
+from evenhand.rubric.model import Form
+from evenhand.verdict import Reply, Usage
+
+_CONNECT_S = 10.0
+_LARGEST = 16 << 20
+_log = logging.getLogger(__name__)
+
+
+class HttpBackend:
+    """One model of one server.
+
+    Args:
+        wire: How it is spoken to.
+        settings: Model, address, headers, limits.
+
+    Attributes:
+        learned: What this endpoint was found to want: parameter -> the name it takes instead, or None where
+            the parameter is left out. Kept as long as the backend is open.
+    """
+
+    deterministic = False
+    max_concurrency: int | None = None
+
+    def __init__(self, wire: Wire, settings: BackendSettings) -> None:
+        if not settings.model:
+            raise InputError(f"judge {wire.name} names no model", hint=f"as in {wire.name}:MODEL")
+        self.name, self.forms, self.takes_images = wire.name, wire.forms, wire.takes_images
+        self.model = settings.model
+        self.learned: dict[str, str | None] = {}
+        self._wire = wire
+        self._endpoint: Endpoint = wire.endpoint(settings)
+        self.identity: Mapping[str, Any] = {
+            "backend": self.name,
+            "model": self.model,
+            "endpoint": self._endpoint.base,
+        }
+        self._url = wire.url(self._endpoint, self.model)
+        self._proxy = self._endpoint.proxy
+        self._clean = redactor(self._endpoint.secrets)
+        self._timeout_s = settings.timeout_s
+        self._connections = settings.concurrency
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"HttpBackend({self.name!r}, {self.model!r}, {self._endpoint.base!r})"
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request, once; a parameter refused by name is dropped or renamed within it.
+
+        Raises:
+            AccessError: key or model refused.
+            UnsupportedFeatureError: the endpoint refuses the output form.
+            FinalBackendError: the request is rejected, or too long.
+            RetryableBackendError: it may succeed later.
+        """
+        try:
+            return await self._send(request)
+        except BackendError as error:
+            error.backend, error.model, error.request_digest = self.name, self.model, request.digest
+            raise error from None
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _send(self, request: Request) -> Reply:
+        while True:
+            body = self._wire.body(request, self.model, self.learned)
+            status, headers, data, latency_s = await self._post(encode(body))
+            if 200 <= status < 300:
+                return self._read(request, headers, data, latency_s)
+            fault = read_fault(data, self._clean)
+            if not self._adapt(request, body, status, fault):
+                return self._refusal_or_raise(request.form, status, fault, headers, latency_s)
+
+    def _read(self, request: Request, headers: Mapping[str, str], body: bytes, latency_s: float) -> Reply:
+        try:
+            data = decode(body, self._clean)
+            if found := self._wire.failed(data):
+                return self._refusal_or_raise(request.form, *found, headers, latency_s)
+            reply = self._wire.reply(data, request, latency_s)
+        except ValueError as error:
+            said = f"the reply's envelope can't be read: {error}"
+            raise RetryableBackendError(said, status=200, maybe_paid=True) from None
+        except RetryableBackendError as error:
+            error.status, error.maybe_paid = 200, True
+            raise
+        wait_s = retry_after(429, headers, time.time())
+        return reply if wait_s is None else replace(reply, wait_s=wait_s)
+
+    def _refusal_or_raise(
+        self, form: Form, status: int, fault: Fault, headers: Mapping[str, str], latency_s: float
+    ) -> Reply:
+        if is_filtered(status, fault):
+            return Reply(refusal=fault.message, finish="content_filter", usage=Usage(latency_s=latency_s))
+        raise error_for(status, fault, form, headers, now=time.time(), where=self._endpoint.base)
+
+    def _adapt(self, request: Request, sent: Mapping[str, Any], status: int, fault: Fault) -> bool:
+        """Learn from a refusal; whether the same request would now be sent differently."""
+        if status not in (400, 404, 415, 422, 501):
+            return False
+        refused = refused_parameter(fault, self._wire.parameters(sent))
+        if refused is not None:
+            self._wire.learn(refused, request, self.learned)
+        elif refuses_system_role(fault) and any(m["role"] == "system" for m in request.messages):
+            refused = SYSTEM_ROLE
+            self.learned[SYSTEM_ROLE] = "user"
+        if refused is None or self._wire.body(request, self.model, self.learned) == sent:
+            return False
+        _log.warning("%s refuses %s for %s; sent without it from now on", self._endpoint.base, refused, self.model)
+        return True
+
+    async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes, float]:
+        """Status, headers, body and seconds of one exchange; nothing in them is free of secrets yet."""
+        began, status = time.monotonic(), None
+        try:
+            async with self._open().post(
+                self._url,
+                data=body,
+                headers=self._wire.headers(self._endpoint, self._url, body),
+                proxy=self._proxy,
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
+                allow_redirects=False,
+            ) as response:
+                status = response.status
+                data = await _whole(response)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            # Not chained: a client's exception may carry addresses with a proxy's password.
+            raise self._unreached(error, status) from None
+        return status, response.headers, data, time.monotonic() - began
+
+    def _open(self) -> aiohttp.ClientSession:
+        """The session, made inside the running loop on first use."""
+        if self._closed:
+            raise FinalBackendError("the backend is closed")
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=self._connections)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+            )
+        return self._session
+
+    def _unreached(self, error: Exception, status: int | None) -> BackendError:
+        """Why there is no whole reply; with a status where it had begun."""
+        told = reason(error, connect_s=_CONNECT_S, timeout_s=self._timeout_s)
+        message = f"can't reach {self._endpoint.base}: {told}"
+        if is_unsafe(error):
+            hint = "check http or https in the base URL; SSL_CERT_FILE may name the server's authority"
+            return AccessError(message, hint=hint)
+        return RetryableBackendError(message, status=status, maybe_paid=not never_sent(error))
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body, unpacked.
+
+    Raises:
+        FinalBackendError: it is larger than any honest reply.
+    """
+    data = bytearray()
+    async for piece in response.content.iter_any():
+        data += piece
+        if len(data) > _LARGEST:
+            response.close()
+            raise FinalBackendError(
+                f"the reply is larger than {_LARGEST >> 20} MiB", status=response.status, maybe_paid=True
+            )
+    return bytes(data)

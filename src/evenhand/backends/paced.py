@@ -1,0 +1,134 @@
+"""Any backend with a turn for each request, bounded retries, and a purse that is asked before each try."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from evenhand.backend import Backend, Request
+from evenhand.backends.pacing import Pacer
+from evenhand.backends.retry import Retry
+from evenhand.errors import AccessError, BackendError, RetryableBackendError
+from evenhand.rubric.model import Form
+from evenhand.verdict import Reply, Usage
+
+_BUSY = (429, 503, 529)
+_BYTES_A_TOKEN = 4
+
+
+class Purse(Protocol):
+    """What money there is for a run."""
+
+    async def reserve(self, request: Request) -> Any:
+        """Set aside what one try may cost at most; waits while tries in flight may still free enough.
+
+        Raises:
+            RunError: it would pass the cap.
+        """
+
+    def settle(self, held: Any, usage: Usage | None, *, maybe_paid: bool = False) -> Usage | None:
+        """A try has ended: with a usage, which is returned with its price; without one, paid for or not."""
+
+
+class Paced:
+    """A backend whose requests wait for their turn, and are tried again where that can help.
+
+    Args:
+        inner: Sends one request, once.
+        retry: How to try again.
+        pacer: Gives turns.
+        purse: Pays for tries; None where nothing is counted.
+    """
+
+    def __init__(self, inner: Backend, *, retry: Retry, pacer: Pacer, purse: Purse | None = None) -> None:
+        self.inner = inner
+        self.name, self.model = inner.name, inner.model
+        self.identity: Mapping[str, Any] = inner.identity
+        self.forms: tuple[Form, ...] = inner.forms
+        self.deterministic = inner.deterministic
+        self.max_concurrency = inner.max_concurrency
+        self.takes_images = inner.takes_images
+        self._retry, self._pacer, self._purse = retry, pacer, purse
+        self._answered = False
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request, trying again where that can help.
+
+        Raises:
+            AccessError: also where nothing ever answered.
+            BackendError: as the backend raises them; a retryable one is the last try's.
+            RunError: the money for another try is not there.
+        """
+        try:
+            return await self._retry.run(lambda left_s: self._try(request, left_s))
+        except RetryableBackendError as error:
+            if self._answered:
+                raise
+            failed = AccessError(error.message, hint="check the base URL and the server")
+            failed.backend, failed.model, failed.request_digest = error.backend, error.model, error.request_digest
+            raise failed from None
+
+    async def aclose(self) -> None:
+        """Close the backend."""
+        await self.inner.aclose()
+
+    async def _try(self, request: Request, left_s: float) -> Reply:
+        tokens = _tokens(request)
+        held = await self._purse.reserve(request) if self._purse else None
+        reply: Reply | None = None
+        failed: BaseException | None = None
+        try:
+            entered = await self._pacer.enter(tokens, left_s)
+            try:
+                reply = await self._sent(request, left_s)
+                return self._priced(reply, held)
+            except BaseException as error:
+                failed = error
+                raise
+            finally:
+                self._leave(entered, tokens, reply, failed)
+        finally:
+            if self._purse and reply is None:
+                maybe = failed.maybe_paid if isinstance(failed, BackendError) else failed is not None
+                self._purse.settle(held, None, maybe_paid=maybe)
+
+    async def _sent(self, request: Request, left_s: float) -> Reply:
+        try:
+            async with asyncio.timeout(left_s):
+                reply = await self.inner.send(request)
+        except TimeoutError:
+            error = RetryableBackendError(f"no reply within {left_s:.3g} s", maybe_paid=True)
+            error.backend, error.model, error.request_digest = self.name, self.model, request.digest
+            raise error from None
+        except BackendError as error:
+            self._answered |= error.status is not None
+            raise
+        self._answered = True
+        return reply
+
+    def _priced(self, reply: Reply, held: Any) -> Reply:
+        usage = self._purse.settle(held, reply.usage) if self._purse else None
+        return reply if usage is None else replace(reply, usage=usage)
+
+    def _leave(self, entered: float, tokens: int, reply: Reply | None, failed: BaseException | None) -> None:
+        """Tell the pacer how it went."""
+        if reply is not None:
+            used = (reply.usage.prompt_tokens or tokens) + (reply.usage.completion_tokens or 0)
+            self._pacer.leave(entered, wait_s=reply.wait_s, unused=tokens - used)
+        elif isinstance(failed, BackendError):
+            busy = failed.status in _BUSY and isinstance(failed, RetryableBackendError)
+            self._pacer.leave(entered, busy=busy, wait_s=failed.retry_after_s)
+        else:
+            self._pacer.leave(entered)
+
+
+def _tokens(request: Request) -> int:
+    """Tokens of a request, roughly: a quarter of its bytes, and the reply's most."""
+    size = sum(
+        len(part if isinstance(part, str) else part.get("text", ""))
+        for message in request.messages
+        for part in ([message["content"]] if isinstance(message["content"], str) else message["content"])
+    )
+    return size // _BYTES_A_TOKEN + int(request.settings.get("max_tokens") or 0)
