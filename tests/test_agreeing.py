@@ -53,7 +53,7 @@ def test_figures_of_one_person_are_those_of_scipy() -> None:
     assert found["kendall"] == pytest.approx(kendalltau(people, said).statistic)
     assert found["pearson"] == pytest.approx(pearsonr(people, said).statistic)
     assert found["mae"] == pytest.approx(np.abs(np.subtract(people, said)).mean())
-    assert told["bias"]["value"] == pytest.approx(np.subtract(said, people).mean())
+    assert found["bias"] == pytest.approx(np.subtract(said, people).mean())
     strict = {1: 0, 2: 1, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 5, 9: 6, 10: 6}
     fuzzy = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 6: 1, 7: 2, 8: 2, 9: 3, 10: 3}
     for name, band in (("strict", strict), ("fuzzy", fuzzy)):

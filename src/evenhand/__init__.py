@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.api import Run, agreement, check, compare, judge, judge_async
+    from evenhand.quality import judge_quality
     from evenhand.variants import study
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "agreement", "check", "compare", "judge", "judge_async", "study"]
+__all__ = ["Run", "__version__", "agreement", "check", "compare", "judge", "judge_async", "judge_quality", "study"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,6 +19,10 @@ def __getattr__(name: str) -> Any:
         from evenhand import api
 
         return getattr(api, name)
+    if name == "judge_quality":
+        from evenhand.quality import judge_quality
+
+        return judge_quality
     if name == "study":
         from evenhand.variants import study
 

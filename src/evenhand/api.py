@@ -22,12 +22,10 @@ from evenhand.correcting import Method, correction_facts
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import OF_CHECK, checked
-from evenhand.manifest import stored_rubric, with_weights
+from evenhand.manifest import open_rubric, stored_rubric
 from evenhand.ranking import Ties, ranking
 from evenhand.rubric.asking import find_phrase
-from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric
-from evenhand.rules import check_expression
 from evenhand.run import Progress, RunSpec, run
 from evenhand.runners.local import Stop
 from evenhand.store import Store
@@ -105,7 +103,13 @@ class Run:
             return ranking(store, self.rubric, value=value, systems=systems, ties=ties)
 
     def agreement(
-        self, labels: Any, *, map: Mapping[str, str] | None = None, value: facts.ValueKind = "stated"
+        self,
+        labels: Any,
+        *,
+        map: Mapping[str, str] | None = None,
+        value: facts.ValueKind = "stated",
+        by: str | None = None,
+        **asked: Any,
     ) -> dict[str, Any]:
         """The run's judge against people.
 
@@ -113,15 +117,16 @@ class Run:
             labels: One row per item and rater: a path, a data frame, or an iterable of rows with ``id``, ``rater``
                 and columns named as the rubric's fields; see `evenhand.agreeing.read_labels`.
             map: Field name, "id" or "rater" -> column.
-            value: As for `summary`.
+            value, by: As for `summary`.
+            **asked: statistic, width and require, as for `evenhand.agreeing.agreement_facts`.
 
         Returns:
             See `evenhand.agreeing.agreement_facts`.
         """
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
         with _opened(self.folder, value) as store:
-            judge = judged(store, self.rubric, value)
-        return agreement_facts(self.rubric, said, judge)
+            judge = judged(store, self.rubric, value, by=by)
+        return agreement_facts(self.rubric, said, judge, by=by, **asked)
 
     def correction(
         self,
@@ -173,31 +178,18 @@ class Run:
         return f"Run({str(self.folder)!r})"
 
 
-def open_rubric(
+def agreement(
+    labels: Any,
     rubric: str | Path | Rubric,
     *,
-    variant: Mapping[str, Any] | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> Rubric:
-    """A rubric by built-in name or file, with options and weights applied, its rules checked.
-
-    Raises:
-        InputError: no such rubric, mistakes in it, bad weights, or options for a `Rubric` that has its own.
-    """
-    if not isinstance(rubric, str | Path | Rubric):
-        raise InputError(f"rubric must be a name, a file or a Rubric, not {rubric!r:.60}")
-    if not isinstance(rubric, Rubric):
-        rubric = load_rubric(rubric, options=variant or {}, check_expression=check_expression)
-    elif variant:
-        raise InputError("variant goes with a rubric's name or file; a Rubric has its options already")
-    return with_weights(rubric, weights) if weights else rubric
-
-
-def agreement(labels: Any, rubric: str | Path | Rubric, *, map: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """People against each other; the arguments are those of `Run.agreement`."""
+    map: Mapping[str, str] | None = None,
+    by: str | None = None,
+    **asked: Any,
+) -> dict[str, Any]:
+    """People against each other; the arguments are those of `Run.agreement`, ``by`` a column of the labels."""
     opened = open_rubric(rubric)
-    said = read_labels(str(labels) if isinstance(labels, Path) else labels, opened, mapping=map)
-    return agreement_facts(opened, said)
+    said = read_labels(str(labels) if isinstance(labels, Path) else labels, opened, mapping=map, by=by)
+    return agreement_facts(opened, said, by=by, **asked)
 
 
 def compare(

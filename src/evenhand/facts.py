@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from evenhand.errors import UnknownNameError
 from evenhand.item import Item
 from evenhand.pairing import split_pair_id
 from evenhand.rubric.model import OutputField, Rubric
+from evenhand.slices import Column
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store, StoredRow
@@ -52,22 +52,17 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     manifest = store.manifest
     whole = _Tally(rubric, manifest, value)
     slices: dict[str, _Tally] = {}
-    columns: set[str] = set()
-    names = _names(by, rubric, manifest) if by is not None else []
+    column = Column(by, rubric, manifest) if by is not None else None
     bounds = score_bounds(rubric)
     tasks = None if bounds is None else Tasks(rubric, bounds)
     for row, verdicts in store.verdicts():
         whole.add(row, verdicts)
         if tasks is not None and row.item is not None:
             tasks.add(row.item, [_score(v, rubric, value) for unit in whole.units(row, verdicts) for v in unit])
-        if by is not None:
-            source = {**row.raw, "id": row.item.id, **row.item.fields} if row.item else row.raw
-            columns.update(source)
-            label = _label(next((source[name] for name in names if name in source), None))
-            slices.setdefault(label, _Tally(rubric, manifest, value)).add(row, verdicts)
-    if by is not None and not columns & set(names):
-        hint = None if columns - {"id"} else "this run keeps no columns of its items (--no-store-texts)"
-        raise UnknownNameError("column", by, columns, hint=hint)
+        if column is not None:
+            slices.setdefault(column.slice_of(row), _Tally(rubric, manifest, value)).add(row, verdicts)
+    if column is not None:
+        column.require_known()
     facts = whole.facts()
     if hidden := manifest.get("images_not_shown"):
         facts["warnings"]["images not shown"] = hidden
@@ -75,7 +70,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
     facts["ask"] = _asked(rubric, manifest)
     facts["aggregate"] = None if tasks is None else tasks.facts()
-    if by is not None:
+    if column is not None:
         facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}
     return facts
 
@@ -84,20 +79,6 @@ def _asked(rubric: Rubric, manifest: Mapping[str, Any]) -> dict[str, str | None]
     """The entry phrase of the run's last command and the criterion that it puts first; None without one."""
     phrase = manifest["commands"][-1].get("ask") if manifest["commands"] else None
     return None if phrase is None else {"phrase": phrase, "first": rubric.ask.get(phrase)}
-
-
-def _names(by: str, rubric: Rubric, manifest: Mapping[str, Any]) -> list[str]:
-    """Where a row may hold what ``by`` names, likeliest first: a field was read from a column of any of these names."""
-    read_as = dict(rubric.item.aliases)
-    for command in manifest["commands"]:
-        read_as.update({column: field for field, column in command["mapping"].items()})
-    field = read_as.get(by, by)
-    return [by, field, *(column for column, other in read_as.items() if other == field)]
-
-
-def _label(value: Any) -> str:
-    told = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-    return "(none)" if told is None or value == () else str(told)
 
 
 class _Clusters:

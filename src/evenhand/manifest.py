@@ -9,12 +9,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError, UnknownNameError
 from evenhand.judging import Judge
-from evenhand.rubric.load import parse_rubric
+from evenhand.rubric.load import load_rubric, parse_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import check_expression
@@ -87,6 +88,26 @@ def stored_rubric(manifest: Mapping[str, Any]) -> Rubric:
         raise RunError(f"the rubric stored in the run can't be read:\n{error}", hint=hint) from error
     same = entry["weights"] == rubric_entry(rubric)["weights"]
     return rubric if same else with_weights(rubric, entry["weights"])
+
+
+def open_rubric(
+    rubric: str | Path | Rubric,
+    *,
+    variant: Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Rubric:
+    """A rubric by built-in name or file, with options and weights applied, its rules checked.
+
+    Raises:
+        InputError: no such rubric, mistakes in it, bad weights, or options for a `Rubric` that has its own.
+    """
+    if not isinstance(rubric, str | Path | Rubric):
+        raise InputError(f"rubric must be a name, a file or a Rubric, not {rubric!r:.60}")
+    if not isinstance(rubric, Rubric):
+        rubric = load_rubric(rubric, options=variant or {}, check_expression=check_expression)
+    elif variant:
+        raise InputError("variant goes with a rubric's name or file; a Rubric has its options already")
+    return with_weights(rubric, weights) if weights else rubric
 
 
 def with_weights(rubric: Rubric, weights: Mapping[str, float]) -> Rubric:

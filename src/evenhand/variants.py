@@ -17,9 +17,10 @@ from typing import Any
 
 from evenhand import facts
 from evenhand.agreeing import COMPOSITE, judged, read_labels
-from evenhand.api import Run, make_spec, open_rubric, waited
+from evenhand.api import Run, make_spec, waited
 from evenhand.errors import InputError
 from evenhand.judging import hidden_images
+from evenhand.manifest import open_rubric
 from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
 from evenhand.run import Progress, RunSpec, count, make_asker, open_run, pending, run, take_in

@@ -153,6 +153,7 @@ def _export_training(source: str, target: str, rubric: str | None, share: float,
     """Chat rows of a run, or of a file of items with verdicts."""
     from evenhand import api, tuning
     from evenhand.errors import InputError
+    from evenhand.manifest import open_rubric
     from evenhand.store import Store
 
     how: dict[str, Any] = {"share": share, "seed": seed}
@@ -166,7 +167,7 @@ def _export_training(source: str, target: str, rubric: str | None, share: float,
     elif rubric is None:
         raise InputError(f"{source} is no run folder", hint="for a file of items with verdicts, say --rubric R")
     else:
-        opened = api.open_rubric(rubric)
+        opened = open_rubric(rubric)
         told = tuning.write_training_rows(tuning.of_labels(source, opened), opened, target, sources=[source], **how)
     held_out = tuning.held_out_file(Path(target))
     for file, rows, groups in (
@@ -189,8 +190,8 @@ def rescore_command(run: str, weights: str | None, rubric: str | None, as_json: 
 
     Example: evenhand rescore runs/doc-qa --weights correctness=0.8,comprehensiveness=0.1,readability=0.1
     """
-    from evenhand.api import Run, open_rubric
-    from evenhand.manifest import stored_rubric, with_weights
+    from evenhand.api import Run
+    from evenhand.manifest import open_rubric, stored_rubric, with_weights
     from evenhand.rescore import rescore
     from evenhand.store import Store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -15,65 +15,130 @@ from evenhand.report.cells import estimate_cells
 _TITLES = {
     "exact": "equal",
     "kappa": "kappa",
+    "kappa-linear": "kappa, linear",
     "kappa-quadratic": "kappa, quadratic",
+    "pi": "Scott's pi",
+    "fleiss": "Fleiss' kappa",
+    "alpha": "alpha",
+    "ac1": "AC1",
+    "ac2-linear": "AC2, linear",
+    "ac2-quadratic": "AC2, quadratic",
     "spearman": "Spearman",
     "kendall": "Kendall tau-b",
     "pearson": "Pearson",
     "mae": "MAE",
+    "bias": "bias",
 }
-_SIDES = {"judge": "judge-people", "people": "people-people", "gap": "difference"}
+_SIDES = {
+    "judge": "judge-people",
+    "people": "people-people",
+    "gap": "difference",
+    "together": "people together",
+}
 _PUBLISHED = ("mae", "pearson", "spearman", "kendall", "fuzzy", "strict")
 
 
 def print_agreement(facts: Mapping[str, Any], console: Console) -> None:
-    """Print what `evenhand.agreeing.agreement_facts` gives: a table a field."""
+    """Print what `evenhand.agreeing.agreement_facts` gives: a table a field, then those of each slice."""
     rubric, items = facts["rubric"], facts["items"]
     who = "people" if facts["judge"] is None else f"{facts['judge']} and people"
     console.print(f"[bold]{escape(rubric['name'])}[/] v{rubric['version']}: {escape(who)}")
     people = ", ".join(facts["people"][:8]) + (" ..." if len(facts["people"]) > 8 else "")
-    of = "" if items["judged"] is None else f" of {counted(items['judged'], 'item')} judged"
-    console.print(
-        f"{counted(items['both'], 'item')} with labels{of}; {counted(len(facts['people']), 'rater')}: {escape(people)}"
-    )
-    for name, told in facts["fields"].items():
-        console.print(_table(name, told))
-        for line in _lines(told):
-            console.print(line)
-    if not facts["fields"]:
-        console.print("no field was rated by two, so nothing can be compared")
+    console.print(f"{_counted(items)}; {counted(len(facts['people']), 'rater')}: {escape(people)}")
+    _print_fields(facts["fields"], console)
+    for name, told in (facts["by"] or {}).items():
+        console.print(f"\n[bold]{escape(name)}[/]: {_counted(told['items'])}")
+        _print_fields(told["fields"], console)
     if facts["published"] is not None and facts["judge"] is not None:
         _print_published(facts["published"], console)
 
 
+def bar_lines(bars: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What came of the bars that are not met, a line each."""
+    lines = []
+    for one in bars:
+        if one["met"]:
+            continue
+        where = f" of {one['place']}" if one["place"] else ""
+        came = "can't be told" if one["met"] is None else "is not met"
+        found = one["reason"] if one["met"] is None else f"it is {one['value']:.3f}, n {one['n']}"
+        lines.append(f"{one['bar']}{where} {came}: {found}")
+    return lines
+
+
+def statistic_title(name: str) -> str:
+    """A statistic's name for people."""
+    kind, _, of = name.partition(":")
+    if of:
+        return f"{'within' if kind == 'within' else 'alpha,'} {of}"
+    return _TITLES.get(name, f"equal band, {name}")
+
+
+def note_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why figures are lacking, and why to read them with care; each once."""
+    figures = list(figures)
+    lines = [f"- {escape(text)}" for text in dict.fromkeys(e["reason"] for e in figures) if text]
+    return lines + [f"warning: {escape(text)}" for text in dict.fromkeys(w for e in figures for w in e["warnings"])]
+
+
+def confusion_table(told: Mapping[str, Any]) -> Table:
+    """A confusion table: categories by categories, counts."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(escape(f"{told['rows']} \\ {told['columns']}"))
+    for category in told["categories"]:
+        table.add_column(escape(str(category)), justify="right")
+    for category, counts in zip(told["categories"], told["counts"], strict=True):
+        table.add_row(escape(str(category)), *(str(n) if n else "." for n in counts))
+    return table
+
+
+def _counted(items: Mapping[str, Any]) -> str:
+    of = "" if items["judged"] is None else f" of {counted(items['judged'], 'item')} judged"
+    return f"{counted(items['both'], 'item')} with labels{of}"
+
+
+def _print_fields(fields: Mapping[str, Any], console: Console) -> None:
+    for name, told in fields.items():
+        console.print(_table(name, told))
+        if told["confusion"] is not None:
+            console.print(confusion_table(told["confusion"]))
+        for line in _lines(told):
+            console.print(line)
+    if not fields:
+        console.print("no field was rated by two, so nothing can be compared")
+
+
 def _table(name: str, told: Mapping[str, Any]) -> Table:
+    figures = [e for figure in told["statistics"].values() for e in figure.values() if e is not None]
+    planned = any("labels_needed" in e for e in figures)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in (escape(name), ""):
         table.add_column(title, justify="left")
-    for title in ("", "95% interval", "n"):
+    for title in ("", "95% interval", "n", *(["labels needed"] if planned else [])):
         table.add_column(title, justify="right")
     for statistic, figure in told["statistics"].items():
-        title = escape(_TITLES.get(statistic, f"equal band, {statistic}"))
+        title = escape(statistic_title(statistic))
         for side, who in _SIDES.items():
-            if figure[side] is not None:
-                table.add_row(title, who, *estimate_cells(figure[side]))
+            if (found := figure[side]) is not None:
+                cells = estimate_cells(found)
+                needed = found.get("labels_needed")
+                more = ["-" if needed is None else f"{needed:,}"] if planned else []
+                table.add_row(title, who, *cells, *more)
                 title = ""
     return table
 
 
 def _lines(told: Mapping[str, Any]) -> list[str]:
     lines = []
-    if bias := told.get("bias"):
-        value, interval, n = estimate_cells(bias)
-        lines.append(f"judge less people: {value} ({interval}), n {n}")
     if test := told.get("alternative_test"):
         verdict = {True: "may stand in for an annotator", False: "may not", None: "can't be told"}[test["passed"]]
         rate = "" if test["winning_rate"] is None else f", winning rate {test['winning_rate']:.2f}"
         why = "; ".join(filter(None, (test["reason"], *test["warnings"])))
         lines.append(f"alternative annotator test: {verdict}{rate}{f' ({escape(why)})' if why else ''}")
     figures = [estimate for figure in told["statistics"].values() for estimate in figure.values() if estimate]
-    lines += [f"- {escape(text)}" for text in dict.fromkeys(e["reason"] for e in figures) if text]
-    lines += [f"warning: {escape(text)}" for text in dict.fromkeys(w for e in figures for w in e["warnings"])]
-    return lines
+    lines += note_lines([*figures, {"reason": "", "warnings": told["warnings"]}])
+    reasons = dict.fromkeys(e["labels_reason"] for e in figures if e.get("labels_reason"))
+    return lines + [f"- labels needed: {escape(reason)}" for reason in reasons]
 
 
 def _print_published(told: Mapping[str, Any], console: Console) -> None:

@@ -10,15 +10,15 @@ import numpy as np
 from scipy.special import stdtr
 
 from evenhand.errors import StatisticError
-from evenhand.stats.catalog import STANDARD, STATISTICS, Build, compact, setup
+from evenhand.stats.catalog import STANDARD, compact
 from evenhand.stats.estimates import Estimate
-from evenhand.stats.measures import Combined, Difference, evaluate
+from evenhand.stats.measures import Combined, evaluate
+from evenhand.stats.named import Reading, reading
 from evenhand.stats.resample import Resampling, mean_interval
 from evenhand.stats.table import Floats, Ints, Ratings
 
 COMMON = 10  #: units two raters must share for their pair to count
 MIN_UNITS = 30  #: units an annotator must have for a test against the judge
-_NEAR = {"exact": "exact agreement", "mae": "mean absolute difference"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def human_ceiling(
         ratings: People and judges as raters of the same units.
         people: Raters that are people.
         judges: Raters to hold against them.
-        statistic: A statistic of two raters (`STATISTICS`), "exact" or "mae".
+        statistic: A name that `evenhand.stats.named.reading` knows. A measure of more raters than two is taken of
+            pairs, each over the units that both rated. "bias" is the judge less the person; of people it says nothing.
         resampling: How the bootstrap intervals, clustered by item, are made.
 
     Returns:
@@ -67,38 +68,60 @@ def human_ceiling(
         StatisticError: the statistic does not fit the level of measurement.
     """
     ratings = ratings.select([*people, *judges])
-    codes, build = _pairwise(ratings, statistic)
+    what = reading(ratings, statistic)
     place = {name: i for i, name in enumerate(ratings.raters)}
     within = [(place[a], place[b]) for a, b in combinations(people, 2)]
     against = {judge: [(place[judge], place[p]) for p in people] for judge in judges}
-    title = STATISTICS[statistic].title if statistic in STATISTICS else _NEAR[statistic]
 
-    def mean(plus: list[tuple[int, int]], minus: list[tuple[int, int]], what: str) -> Estimate:
-        return _mean_of_pairs(codes, ratings.clusters, build, plus, minus, resampling, f"mean {title}, {what}")
+    def mean(plus: list[tuple[int, int]], minus: list[tuple[int, int]], whose: str) -> Estimate:
+        return _mean_of_pairs(what, plus, minus, resampling, f"mean {what.title}, {whose}")
 
     gaps = {judge: mean(pairs, within, "judge less people") for judge, pairs in against.items()}
     alone = {judge: mean(pairs, [], "judge against people") for judge, pairs in against.items()}
     return Ceiling(statistic, mean(within, [], "people against people"), alone, gaps if within else {})
 
 
-def _pairwise(ratings: Ratings, statistic: str) -> tuple[Floats, Build]:
-    if statistic == "exact":
-        return ratings.codes, lambda _: Difference(lambda gap: (gap == 0) * 1.0)
-    if statistic == "mae":
-        return ratings.numbers, lambda _: Difference(np.abs)
-    return setup(ratings, statistic)
+def judges_apart(
+    ratings: Ratings,
+    a: str,
+    b: str,
+    *,
+    people: Sequence[str],
+    statistic: str = "kappa",
+    resampling: Resampling = STANDARD,
+) -> Estimate:
+    """How much better judge b agrees with people than judge a, on the units that both judged.
+
+    Args:
+        ratings: People and judges as raters of the same units.
+        a, b: The judges.
+        people: Raters that are people.
+        statistic, resampling: As for `human_ceiling`.
+
+    Returns:
+        Mean over people of b against the person, less that of a, with a paired interval clustered by item; no value
+        where no person has 10 units in common with both judges.
+
+    Raises:
+        UnknownNameError, StatisticError: as `human_ceiling`.
+    """
+    chosen = ratings.select([a, b, *people])
+    what = reading(chosen.where(~np.isnan(chosen.codes[:, :2]).any(axis=1)), statistic)
+    columns = range(2, 2 + len(people))
+    return _mean_of_pairs(
+        what, [(1, c) for c in columns], [(0, c) for c in columns], resampling, f"mean {what.title}, {b} less {a}"
+    )
 
 
 def _mean_of_pairs(
-    codes: Floats,
-    clusters: Ints,
-    build: Build,
+    what: Reading,
     plus: list[tuple[int, int]],
     minus: list[tuple[int, int]],
     resampling: Resampling,
     method: str,
 ) -> Estimate:
     """Mean measure of some pairs of columns, less that of others."""
+    codes, build = what.codes, what.build
     shared = {pair: int((~np.isnan(codes[:, pair]).any(axis=1)).sum()) for pair in (*plus, *minus)}
     short = sum(count < COMMON for count in shared.values())
     missing = {f"pairs with fewer than {COMMON} units in common": short} if short else {}
@@ -112,12 +135,14 @@ def _mean_of_pairs(
         for pair in side
     )
     used = np.any([~np.isnan(codes[:, pair]).any(axis=1) for _, pair, _ in parts], axis=0)
-    ids = compact(clusters[used])
+    ids = compact(what.ratings.clusters[used])
     value, interval = evaluate(Combined(parts), codes[used], ids, resampling)
     n, groups = int(used.sum()), int(ids.max()) + 1
     if np.isnan(value):
         reason = "undefined for at least one pair of raters"
         return Estimate(None, None, n, groups, missing, method, resampling.level, reason)
+    if interval.ci is None and not minus and groups > 1 and resampling.draws:
+        interval = what.at_an_end(value, codes[used], groups, resampling.level) or interval
     text = ", ".join(part for part in (method, interval.method) if part)
     return Estimate(
         value, interval.ci, n, groups, missing, text, resampling.level, interval.reason, interval.warnings, interval.se

@@ -84,7 +84,7 @@ def agreement(ratings: Ratings, statistic: str, *, resampling: Resampling = STAN
         reason = "no disagreement is possible by chance" if what.chance else "a rater gave one value throughout"
         return Estimate(None, None, n, groups, missing, what.title, level, f"{reason}: undefined")
     if what.chance and value >= 1 - 1e-12 and groups > 1 and resampling.draws:
-        interval = _no_disagreement(ratings, what, codes, groups, level)
+        interval = no_disagreement(ratings, what, codes, groups, level)
     method = f"{what.title}, {interval.method}" if interval.method else what.title
     warnings = interval.warnings + (prevalence(ratings) if what.chance and not statistic.startswith("ac") else ())
     value = min(1.0, max(-1.0, value)) if not what.chance else min(1.0, value)
@@ -171,7 +171,7 @@ def _kendall(codes: Floats, clusters: Ints, resampling: Resampling) -> tuple[flo
     return value, bootstrap_rows(clusters, tau, draws=draws, seed=seed, level=level)
 
 
-def _no_disagreement(ratings: Ratings, what: Statistic, codes: Floats, groups: int, level: float) -> Interval:
+def no_disagreement(ratings: Ratings, what: Statistic, codes: Floats, groups: int, level: float) -> Interval:
     """Interval of a measure at 1, where every draw is 1 too: Wilson's bound of the items that disagree.
 
     Nominal disagreement is complete; where distances are graded, one as large as chance gives is supposed.
@@ -189,15 +189,14 @@ def _no_disagreement(ratings: Ratings, what: Statistic, codes: Floats, groups: i
 
 
 def prevalence(ratings: Ratings) -> tuple[str, ...]:
-    """The warning that one category has 90 % of all ratings or more; empty otherwise."""
-    if not ratings.categories:
+    """The warning that one value has 90 % of all ratings or more; empty otherwise."""
+    known = ratings.codes[~np.isnan(ratings.codes)]
+    values, counts = np.unique(known, return_counts=True)
+    if not len(known) or counts.max() < PREVALENT * len(known):
         return ()
-    known = ratings.codes[~np.isnan(ratings.codes)].astype(np.intp)
-    counts = np.bincount(known, minlength=len(ratings.categories))
-    top = int(counts.argmax())
-    if not len(known) or counts[top] < PREVALENT * len(known):
-        return ()
-    share = f"{counts[top] / len(known):.0%} of the ratings are {ratings.categories[top]!r}"
+    top = values[counts.argmax()]
+    told = repr(ratings.categories[int(top)]) if ratings.categories else f"{top:g}"
+    share = f"{counts.max() / len(known):.0%} of the ratings are {told}"
     return (f"{share}: agreement beyond chance is unstable and may be low; see exact agreement and AC1 too",)
 
 
