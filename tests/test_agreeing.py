@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,11 +18,12 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 import evenhand
 from evenhand.agreeing import Judged, Labels, Unit, agreement_facts, published, read_labels
 from evenhand.cli.main import cli
-from evenhand.errors import InputError, ItemError
+from evenhand.cli.main import run as command
+from evenhand.errors import InputError, ItemError, UnknownNameError
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric
 from rubric_texts import rubric
-from runs import rows, run_it, write_script
+from runs import GOOD, TWO, rows, run_it, write_jsonl, write_script
 
 CRITIC = load_rubric("alignmm-critic")
 DOC_QA = load_rubric("doc-qa")
@@ -186,6 +189,152 @@ def test_published_figures_are_the_benchmarks_own() -> None:
     assert told is not None
     assert {row["judge"] for row in told["evaluators"]} == {"ChatGLM3-6B", "ChatGPT", "GPT-4", "CritiqueVLM"}
     assert published(DOC_QA) is None
+
+
+def two(n: int = 60) -> tuple[Labels, Judged]:
+    """Two people and a judge of n items, half of them in slice a."""
+    people, said = drawn(n)
+    found = labels((str(k), who, {"Rating": v}) for who in ("ann", "bob") for k, v in enumerate(people))
+    units = [Unit(str(k), str(k), {"Rating": v}, "ab"[k % 2]) for k, v in enumerate(said)]
+    return found, Judged("fake", units)
+
+
+def test_statistics_are_chosen_by_name() -> None:
+    """Those named are told, in that order; "all" are all that fit; a slip lists what is near."""
+    told = agreement_facts(CRITIC, *two(), statistic="kappa, alpha:interval,within:2,strict")
+    assert list(told["fields"]["Rating"]["statistics"]) == ["kappa", "alpha:interval", "within:2", "strict"]
+    every = agreement_facts(CRITIC, *two(), statistic=["all"])["fields"]["Rating"]["statistics"]
+    assert {"exact", "within:1", "ac2-linear", "fleiss", "pi", "bias", "fuzzy"} <= set(every)
+    assert all(figure["judge"]["value"] is not None for figure in every.values())
+    assert every["bias"]["people"] is None
+    with pytest.raises(UnknownNameError, match="did you mean kappa"):
+        agreement_facts(CRITIC, *two(), statistic="kapa")
+
+
+def test_a_statistic_that_does_not_fit_says_why() -> None:
+    """Labels without an order have no weighted kappa: a reason stands where the figure would; "all" leaves it out."""
+    said = labels([(str(n), who, {"better": "tie"}) for n in range(20) for who in "ab"], PAIR)
+    told = agreement_facts(PAIR, said, statistic="kappa-linear,mae,exact")["fields"]["better"]["statistics"]
+    assert "labels without an order have no distance" in told["kappa-linear"]["people"]["reason"]
+    assert told["mae"]["people"]["reason"] and told["exact"]["people"]["value"] == 1.0
+    every = agreement_facts(PAIR, said, statistic="all")["fields"]["better"]
+    assert set(every["statistics"]) == {"exact", "kappa", "pi", "fleiss", "alpha", "ac1"}
+    assert every["warnings"][0].startswith("100% of the ratings are 'tie': agreement beyond chance is unstable")
+
+
+def test_many_people_are_told_together() -> None:
+    """A measure of any number of raters has the figure of all people at once, missing ratings included."""
+    draw = random.Random(2)
+    given = [(str(n), f"p{k}", {"Rating": min(10, n % 9 + draw.randint(1, 2))}) for n in range(40) for k in range(9)]
+    said = labels(row for row in given if draw.random() < 0.4)
+    figure = agreement_facts(CRITIC, said, statistic="alpha,kappa")["fields"]["Rating"]["statistics"]
+    grid = [[said.of.get(str(n), {}).get(f"p{k}", {}).get("Rating", np.nan) for n in range(40)] for k in range(9)]
+    whole = krippendorff.alpha(np.array(grid, dtype=float), level_of_measurement="ordinal")
+    assert figure["alpha"]["together"]["value"] == pytest.approx(whole)
+    assert figure["kappa"]["together"] is None
+
+
+def test_slices_have_figures_of_their_own() -> None:
+    """Each slice has the figures of its items; one that is too small has a reason, one without labels no field."""
+    said, judge = two()
+    units = [
+        *judge.units,
+        Unit("z", "z", {"Rating": 3}, "c"),
+        *(Unit(str(k), str(k), {"Rating": 3}, "d") for k in (1, 2)),
+    ]
+    told = agreement_facts(CRITIC, said, Judged("fake", units), by="team", statistic="exact")
+    assert list(told["by"]) == ["a", "b", "c", "d"]
+    one = told["by"]["a"]["fields"]["Rating"]["statistics"]["exact"]["judge"]
+    kept = [(said.of[u.id]["ann"]["Rating"], u.said["Rating"]) for u in judge.units if u.slice == "a"]
+    assert (one["value"], one["n"]) == (pytest.approx(sum(a == b for a, b in kept) / 30), 30)
+    assert told["by"]["c"] == {"items": {"judged": 1, "both": 0}, "fields": {}}
+    small = told["by"]["d"]["fields"]["Rating"]["statistics"]["exact"]["judge"]
+    assert small["value"] is None and small["reason"] == "no pair of raters has 10 units in common"
+
+
+def test_slices_by_a_column_of_the_input_and_of_the_labels(tmp_path: Path) -> None:
+    """`agree --by` follows the rule of `show --by`; of people alone it is a column of their file, one value an item."""
+    given = [row | {"team": "xy"[k % 2]} for k, row in enumerate(rows(24))]
+    made = evenhand.judge(given, TWO, write_script(tmp_path / "s.jsonl", (None, GOOD)), out=tmp_path / "run")
+    said = [{"id": row["id"], "rater": who, "truth": 3, "team": row["team"]} for row in given for who in "ab"]
+    assert list(made.agreement(said, by="team")["by"]) == ["x", "y"]
+    assert len(made.agreement(said, by="question")["by"]) == 24
+    with pytest.raises(UnknownNameError, match="did you mean team"):
+        made.agreement(said, by="teams")
+    alone = evenhand.agreement(said, TWO, by="team")
+    assert {name: one["items"]["both"] for name, one in alone["by"].items()} == {"x": 12, "y": 12}
+    with pytest.raises(UnknownNameError, match="unknown column 'nope'"):
+        evenhand.agreement(said, TWO, by="nope")
+    with pytest.raises(ItemError, match="'i0' has team 'z' here, and 'x' in a row before"):
+        evenhand.agreement([*said, said[0] | {"rater": "c", "team": "z"}], TWO, by="team")
+
+
+def test_the_confusion_table_counts_the_judge_against_most_people() -> None:
+    """Rows are the judge's, columns what most people gave; ties of people are left out, and counted."""
+    values = {"1": (3, 4, 4), "2": (5, 5, 5), "3": (2, 3, 1), "4": (5, 5, 4)}
+    said = labels(
+        (own, who, {"Rating": v}) for own, three in values.items() for who, v in zip("abc", three, strict=True)
+    )
+    told = agreement_facts(CRITIC, said, judge({"1": 4, "2": 5, "3": 2, "4": 9}))["fields"]["Rating"]["confusion"]
+    assert (told["rows"], told["columns"], told["n"]) == ("judge", "most people", 3)
+    assert {(i + 1, j + 1): n for i, row in enumerate(told["counts"]) for j, n in enumerate(row) if n} == {
+        (4, 4): 1, (5, 5): 1, (9, 5): 1,
+    }  # fmt: skip
+    assert told["missing"] == {"no rating by most people": 1}
+
+
+def test_labels_needed_for_a_width() -> None:
+    """With a width each figure tells the labels it takes, or why it can't."""
+    told = agreement_facts(CRITIC, *two(), width=0.2)["fields"]["Rating"]["statistics"]
+    exact = told["exact"]["judge"]
+    spread = exact["ci"][1] - exact["ci"][0]
+    assert exact["labels_needed"] == math.ceil(60 * (spread / 0.2) ** 2)  # two people: by the interval there is
+    assert told["spearman"]["people"]["labels_reason"]
+    assert "labels_needed" not in agreement_facts(CRITIC, *two())["fields"]["Rating"]["statistics"]["exact"]["judge"]
+    with pytest.raises(InputError, match="above 0"):
+        agreement_facts(CRITIC, *two(), width=0)
+
+
+def test_bars_hold_the_judge_to_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bar that is not met, or can't be told, ends with 7 and a line; the figure need not be among those shown."""
+    given = rows(60)
+    judge = write_script(tmp_path / "s.jsonl", ("1", GOOD | {"truth": 1}), (None, GOOD | {"truth": 4}))
+    evenhand.judge(given, TWO, judge, out=tmp_path / "run")
+    people = [3 if n == 8 else 1 if "1" in str(n) else 4 for n in range(60)]
+    lines = [{"id": row["id"], "truth": value} for row, value in zip(given, people, strict=True)]
+    said = write_jsonl(tmp_path / "l.jsonl", lines)
+    agree = ["agree", str(tmp_path / "run"), "--labels", str(said), "--statistic", "mae"]
+    assert command([*agree, "--require", "exact>=0.9", "--require", "kappa@truth>=0.9"]) == 0
+    assert command([*agree, "--require", "exact>=0.9", "--require", "mae>=0.1"]) == 7
+    assert "mae>=0.1 of truth is not met: it is 0.017, n 60" in capsys.readouterr().err
+    assert command([*agree, "--require", "kappa@style>=0.1"]) == 7
+    assert "kappa@style>=0.1 of style can't be told: no such figure" in capsys.readouterr().err
+    assert command([*agree, "--require", "kappa>0.1"]) == 2
+    assert command([*agree, "--require", "kappa@nope>=0.1"]) == 2
+    write_jsonl(said, [{"id": row["id"], "truth": 4} for row in given[:20]])
+    assert command([*agree, "--require", "exact>=0.5"]) == 7
+    assert "too little data: 20 independent items, 50 needed" in capsys.readouterr().err
+
+
+PANDALM = """\
+rubric: pandalm
+mode: score
+item: {required: {question: text, answer: text}}
+criteria:
+  - {name: better, text: Which is better?, scale: {values: ["0", "1", "2"], level: nominal}}
+"""
+
+
+def test_three_annotators_agree_as_published(shared: Callable[[str], Path]) -> None:
+    """The annotators of PandaLM through labels and rubric: mean of their kappas, and Fleiss and alpha of all three."""
+    table = json.loads(shared("data/pandalm/testset-v1.json").read_text(encoding="utf-8"))
+    said = [{"id": r["idx"], "rater": k, "better": str(r[f"annotator{k}"])} for r in table for k in (1, 2, 3)]
+    told = evenhand.agreement(said, rubric(PANDALM), statistic="kappa,fleiss,alpha")["fields"]["better"]["statistics"]
+    kappa = told["kappa"]["people"]
+    assert kappa["value"] == pytest.approx((0.852023 + 0.878944 + 0.861661) / 3, abs=5.1e-7)
+    assert kappa["n"] == 999 and kappa["ci"][0] < kappa["value"] < kappa["ci"][1]
+    assert told["fleiss"]["together"]["value"] == pytest.approx(0.864175, abs=5.1e-7)
+    assert told["alpha"]["together"]["value"] == pytest.approx(0.864221, abs=5.1e-7)
 
 
 PAIR = rubric(
