@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +13,39 @@ from evenhand._canon import digest
 from evenhand.item_values import Image
 from evenhand.rubric.model import Form, OutputField
 from evenhand.verdict import Reply
+
+
+class Deadline:
+    """How long one trial may take; what passes it is cancelled.
+
+    Args:
+        timer: An `asyncio.timeout` that was entered.
+    """
+
+    def __init__(self, timer: asyncio.Timeout) -> None:
+        self._timer = timer
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left."""
+        when = self._timer.when()
+        return math.inf if when is None else when - asyncio.get_running_loop().time()
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Time that does not count."""
+        left = self.left_s
+        self._timer.reschedule(None)
+        try:
+            yield
+        finally:
+            self._timer.reschedule(None if left == math.inf else asyncio.get_running_loop().time() + left)
+
+    def spend(self, seconds: float) -> None:
+        """Seconds that count after all."""
+        when = self._timer.when()
+        if when is not None and not self._timer.expired():
+            self._timer.reschedule(when - seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +67,7 @@ class Request:
         item_id, order, attempt: Which trial this is; outside the digest; for recordings and logs.
         images: sha256 -> image of the messages' image parts, to be read with `evenhand.images.data_url` when it is
             sent; outside the digest, where the parts tell the content (and their names don't count).
+        deadline: How long its trial may still take, None for no limit; outside the digest.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -46,6 +83,7 @@ class Request:
     order: str = ""
     attempt: int = 0
     images: Mapping[str, Image] = field(default_factory=dict)
+    deadline: Deadline | None = None
 
     @property
     def digest(self) -> str:

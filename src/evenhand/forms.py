@@ -142,7 +142,7 @@ class FormChoice:
             except AccessError as error:
                 self._no_access = error
                 raise
-            except RetryableBackendError:
+            except (RetryableBackendError, asyncio.CancelledError):  # cancelled where its trial has taken too long
                 self.form = self.form or form
                 raise
             told = self._learn(form, sent[form], fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._words import counted
-from evenhand.backend import Backend, BackendSettings, Request
-from evenhand.errors import AccessError, BackendError, InputError
+from evenhand.backend import Backend, BackendSettings, Deadline, Request
+from evenhand.errors import AccessError, BackendError, InputError, RetryableBackendError
 from evenhand.forms import FormChoice
 from evenhand.images import located
 from evenhand.item import Item
@@ -108,6 +109,7 @@ class Asker:
         may_re_ask: Whether a trial's one re-ask may be used.
         form: Output form a stored run already uses.
         folder: Where relative paths of images start.
+        deadline_s: Seconds that a trial may take, its waiting for a turn not counted; None for no limit.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Asker:
         may_re_ask: bool = True,
         form: Form | None = None,
         folder: Path = Path(),
+        deadline_s: float | None = None,
     ) -> None:
         self.rubric = rubric
         self.backend = backend
@@ -131,6 +134,7 @@ class Asker:
         self._short = short
         self._may_re_ask = may_re_ask
         self._folder = folder
+        self._deadline_s = deadline_s
 
     def question(self, trial: Trial) -> Question:
         """What the trial asks."""
@@ -155,31 +159,48 @@ class Asker:
         if not asked.fields:
             return Answer(trial.key, settle(self.rubric, self._rules, trial.item.fields, asked, None))
         sent: list[Exchange] = []
+        first: list[Verdict] = []
         try:
-            form, reply = await self.form.send(
-                lambda form: self._send(self.request(trial, asked, form), sent), asked.fields
-            )
+            async with asyncio.timeout(self._deadline_s) as timer:
+                verdict = await self._asked(trial, asked, sent, first, Deadline(timer))
         except AccessError:
             raise
         except BackendError as error:
             return Answer(trial.key, _failed(error, sent), tuple(sent))
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            if not first:
+                late = RetryableBackendError(f"no verdict within the {self._deadline_s:g} s that a trial may take")
+                return Answer(trial.key, _failed(late, sent), tuple(sent))
+            verdict = re_asked(first[0], first[0])
+        return Answer(trial.key, _totalled(verdict, sent), tuple(sent))
+
+    async def _asked(
+        self, trial: Trial, asked: Question, sent: list[Exchange], first: list[Verdict], deadline: Deadline
+    ) -> Verdict:
+        """The verdict; that of the first reply is put into ``first`` before there is another."""
+        form, reply = await self.form.send(
+            lambda form: self._send(replace(self.request(trial, asked, form), deadline=deadline), sent), asked.fields
+        )
         verdict = self._settle(trial, asked, reply)
         wrong = complaints(self.rubric, self._rules, asked, verdict) if self._may_re_ask else []
-        if wrong:
-            verdict = await self._ask_again(trial, asked, form, reply, verdict, wrong, sent)
-        return Answer(trial.key, _totalled(verdict, sent), tuple(sent))
+        if not wrong:
+            return verdict
+        first.append(verdict)
+        again = replace(self.request(trial, asked, form), deadline=deadline)
+        return await self._ask_again(trial, asked, again, reply, verdict, wrong, sent)
 
     async def _ask_again(
         self,
         trial: Trial,
         asked: Question,
-        form: Form,
+        first: Request,
         reply: Reply,
         verdict: Verdict,
         wrong: list[str],
         sent: list[Exchange],
     ) -> Verdict:
-        first = self.request(trial, asked, form)
         messages = re_ask(tuple(dict(m) for m in first.messages), reply_text(reply), wrong, self.rubric.language)
         try:
             second = await self._send(replace(first, messages=messages, attempt=1), sent)

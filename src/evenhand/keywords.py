@@ -79,6 +79,7 @@ NUMBERS: Mapping[str, Number] = {
     "rpm": Number(0, 10**12, whole=False, above=True),
     "tpm": Number(0, 10**12, whole=False, above=True),
     "timeout": Number(0, 1_000_000, whole=False, above=True),
+    "deadline": Number(0, 1_000_000, whole=False, above=True),
     "temperature": Number(0, 100, whole=False),
     "max_tokens": Number(1, 2**31 - 1),
     "max_bytes": Number(1, 2**31 - 1),

@@ -5,10 +5,8 @@ open_run -> take_in -> pending -> runners.local.run_trials -> judge.ask -> store
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +28,7 @@ from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
 from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
+from evenhand.runners.signals import taken_over
 from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.store import Store, StoredRow
 from evenhand.trial import Order, Trial, plan
@@ -63,6 +62,8 @@ class RunSpec:
         concurrency: Trials in flight at most, None to find out what the endpoint takes.
         rpm, tpm: Requests and tokens a minute at most, None for no limit.
         attempts: Tries for one request at most.
+        deadline: Seconds that one trial may take, its waiting for a turn not counted; None for no limit but that of
+            its requests.
         backend: Endpoint, headers, timeout of one try.
         re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
@@ -91,6 +92,7 @@ class RunSpec:
     rpm: float | None = None
     tpm: float | None = None
     attempts: int = 4
+    deadline: float | None = None
     backend: BackendSettings = field(default_factory=BackendSettings)
     re_ask: bool = True
     retry: bool = False
@@ -125,6 +127,7 @@ class RunSpec:
             "rpm": self.rpm,
             "tpm": self.tpm,
             "attempts": self.attempts,
+            "deadline": self.deadline,
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,
@@ -203,7 +206,7 @@ async def run(
             total, stored = count(spec, store)
             progress.start(total, stored)
             concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
-            with _signals(stop, progress) if signals else contextlib.nullcontext():
+            with taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
                 asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:
         await backend.aclose()
@@ -327,6 +330,7 @@ def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
         may_re_ask=spec.re_ask,
         form=manifest["form"],
         folder=folder_of(spec.source),
+        deadline_s=None if spec.deadline is None else number("deadline", spec.deadline),
     )
 
 
@@ -364,37 +368,3 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
     if asker.form.proved is not None:
         store.update_manifest(form=asker.form.proved)
     return asked
-
-
-@contextlib.contextmanager
-def _signals(stop: Stop, progress: Progress) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP stop gently the first time; the second time they cancel what is in flight.
-
-    What handled them before does so again afterwards.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-
-    def on_signal() -> None:
-        if stop.asked:
-            task.cancel()
-        else:
-            progress.stopping()
-        stop()
-
-    before: dict[signal.Signals, Any] = {}
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Not the main thread, or a loop without signals: then the caller's own handling stays.
-        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
-            handler = signal.getsignal(signum)
-            if handler is signal.SIG_IGN and signum is signal.SIGHUP:  # as under nohup
-                continue
-            loop.add_signal_handler(signum, on_signal)
-            before[signum] = handler
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            loop.remove_signal_handler(signum)
-            signal.signal(signum, handler if handler is not None else signal.SIG_DFL)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from evenhand.backend import Backend, Request
-from evenhand.backends.pacing import Pacer
+from evenhand.backends.pacing import Ended, Pacer, Turn
 from evenhand.backends.retry import Retry
 from evenhand.errors import AccessError, BackendError, RetryableBackendError
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
 
-_BUSY = (429, 503, 529)
+_TOO_MANY = 429
 _BYTES_A_TOKEN = 4
 
 
@@ -61,8 +62,14 @@ class Paced:
             BackendError: as the backend raises them; a retryable one is the last try's.
             RunError: the money for another try is not there.
         """
+        began, turns = self._retry.clock(), list[Turn]()
+
+        def left_s() -> float:
+            spent = self._retry.clock() - began - sum(turn.queued_s for turn in turns)
+            return min(self._retry.deadline_s - spent, request.deadline.left_s if request.deadline else math.inf)
+
         try:
-            return await self._retry.run(lambda left_s: self._try(request, left_s))
+            return await self._retry.run(lambda: self._try(request, left_s, turns), left_s)
         except RetryableBackendError as error:
             if self._answered:
                 raise
@@ -74,25 +81,37 @@ class Paced:
         """Close the backend."""
         await self.inner.aclose()
 
-    async def _try(self, request: Request, left_s: float) -> Reply:
+    async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
         tokens = _tokens(request)
         held = await self._purse.reserve(request) if self._purse else None
         reply: Reply | None = None
         failed: BaseException | None = None
         try:
-            entered = await self._pacer.enter(tokens, left_s)
+            turn = await self._turn(request, tokens, left_s())
+            turns.append(turn)
             try:
-                reply = await self._sent(request, left_s)
+                reply = await self._sent(request, left_s())
                 return self._priced(reply, held)
             except BaseException as error:
                 failed = error
                 raise
             finally:
-                self._leave(entered, tokens, reply, failed)
+                self._leave(turn, tokens, reply, failed)
         finally:
             if self._purse and reply is None:
                 maybe = failed.maybe_paid if isinstance(failed, BackendError) else failed is not None
                 self._purse.settle(held, None, maybe_paid=maybe)
+
+    async def _turn(self, request: Request, tokens: int, left_s: float) -> Turn:
+        """A turn; the trial's time stands still while we wait for it of our own making."""
+        deadline = request.deadline
+        if deadline is None:
+            return await self._pacer.enter(tokens, left_s)
+        came = self._retry.clock()
+        with deadline.standing_still():
+            turn = await self._pacer.enter(tokens, left_s)
+        deadline.spend(self._retry.clock() - came - turn.queued_s)
+        return turn
 
     async def _sent(self, request: Request, left_s: float) -> Reply:
         try:
@@ -112,16 +131,19 @@ class Paced:
         usage = self._purse.settle(held, reply.usage) if self._purse else None
         return reply if usage is None else replace(reply, usage=usage)
 
-    def _leave(self, entered: float, tokens: int, reply: Reply | None, failed: BaseException | None) -> None:
+    def _leave(self, turn: Turn, tokens: int, reply: Reply | None, failed: BaseException | None) -> None:
         """Tell the pacer how it went."""
         if reply is not None:
-            used = (reply.usage.prompt_tokens or tokens) + (reply.usage.completion_tokens or 0)
-            self._pacer.leave(entered, wait_s=reply.wait_s, unused=tokens - used)
+            prompt, written = reply.usage.prompt_tokens, reply.usage.completion_tokens or 0
+            unused = 0 if prompt is None else tokens - prompt - written
+            self._pacer.leave(turn, "answered", wait_s=reply.wait_s, unused=unused)
         elif isinstance(failed, BackendError):
-            busy = failed.status in _BUSY and isinstance(failed, RetryableBackendError)
-            self._pacer.leave(entered, busy=busy, wait_s=failed.retry_after_s)
+            ended: Ended = "answered"
+            if isinstance(failed, RetryableBackendError):
+                ended = "busy" if failed.status == _TOO_MANY else "failed"
+            self._pacer.leave(turn, ended, wait_s=failed.retry_after_s)
         else:
-            self._pacer.leave(entered)
+            self._pacer.leave(turn, "dropped")
 
 
 def _tokens(request: Request) -> int:

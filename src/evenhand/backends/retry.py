@@ -36,8 +36,12 @@ class Retry:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     uniform: Callable[[], float] = random.random
 
-    async def run(self, once: Callable[[float], Awaitable[T]]) -> T:
-        """Call ``once(seconds left)`` until it succeeds.
+    async def run(self, once: Callable[[], Awaitable[T]], left_s: Callable[[], float] | None = None) -> T:
+        """Call it until it succeeds.
+
+        Args:
+            once: One try.
+            left_s: Seconds left for tries to begin; None counts ``deadline_s`` from now.
 
         Raises:
             RetryableBackendError: the last try's, when tries or time have run out. Any other error at once.
@@ -45,10 +49,10 @@ class Retry:
         end = self.clock() + self.deadline_s
         for tries in count(1):
             try:
-                return await once(end - self.clock())
+                return await once()
             except RetryableBackendError as error:
                 pause = self.pause(tries, error.retry_after_s)
-                if tries >= self.attempts or self.clock() + pause >= end:
+                if tries >= self.attempts or pause >= (left_s() if left_s else end - self.clock()):
                     raise
             await self.sleep(pause)
         raise AssertionError("unreachable")

@@ -137,7 +137,7 @@ def _spec(data: str, judge: str, out: str | None, given: dict[str, Any]) -> RunS
 def run_options(given: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a run from the options of a command line."""
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
-    same = ("responses", "timeout", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
+    same = ("responses", "timeout", "deadline", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
     return {
         "map": options.pairs(given["mapping"], "--map"),
         "variant": options.variant(given["variant"]),

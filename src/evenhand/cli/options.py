@@ -116,6 +116,8 @@ def judge_options(command: F) -> F:
             click.option("--tpm", type=NumberType("tpm"), metavar="N", help="Tokens a minute, at most."),
             click.option("--timeout", type=NumberType("timeout"), default=60.0, show_default=True, metavar="S",
                 help="Seconds for one try of a request."),
+            click.option("--deadline", type=NumberType("deadline"), metavar="S",
+                help="Seconds for one trial in all, from its first request on."),
             click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server."),
             click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored."),
             click.option("--temperature", type=NumberType("temperature"), default=0.0, show_default=True),

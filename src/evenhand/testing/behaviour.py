@@ -72,6 +72,8 @@ class Behaviour:
             (the first two tries of each distinct body). Shares add up; "first" counts add up.
         retry_after: Seconds sent with 429 and 503.
         style: How they are sent: seconds, date (an HTTP date), ms (retry-after-ms), reset (rate limit headers), none.
+        max_inflight: Status 429 above so many requests at once; 0 for no limit.
+        rps: Status 429 above so many requests a second (a bucket that holds a second's worth); 0 for no limit.
         refuse: Features refused with status 400, joined by "+", out of `FEATURES`.
         drop: Features silently ignored: tools, json_schema, json_object.
         slow_ms: Milliseconds the body of a slow reply takes.
@@ -88,6 +90,8 @@ class Behaviour:
     fault: str = ""
     retry_after: float = 1.0
     style: str = "seconds"
+    max_inflight: int = 0
+    rps: float = 0.0
     refuse: str = ""
     drop: str = ""
     slow_ms: float = 200.0

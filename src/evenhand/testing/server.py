@@ -121,6 +121,7 @@ class Server:
         self.by_fault: Counter[str] = Counter()
         self.tries: Counter[tuple[str, int]] = Counter()
         self.not_before: dict[tuple[str, int], float] = {}
+        self.buckets: dict[str, tuple[float, float]] = {}  # when, and how many requests it held then
         self.kept: deque[dict[str, Any]] = deque(maxlen=self._record)
 
     def find(self, prefix: str) -> Behaviour:
@@ -159,7 +160,7 @@ class Server:
         refused = refusal(body, how)  # comes before any fault, as a check of the request does
         fault = None
         if refused is None:
-            fault = how.strike(key[1], tries)
+            fault = "429" if self._too_many(prefix, how, now) else how.strike(key[1], tries)
         if refused is not None:
             response = refused
         elif fault is None or fault in _BODY_FAULTS or fault in _WIRE_FAULTS:
@@ -177,6 +178,16 @@ class Server:
                 {"path": prefix, "headers": headers, "body": body, "at": now, "fault": fault, "status": response.status}
             )
         return response, fault, how
+
+    def _too_many(self, prefix: str, how: Behaviour, now: float) -> bool:
+        """Whether a request is above the limits of a behaviour."""
+        if how.rps:
+            at, held = self.buckets.get(prefix, (now, how.rps))
+            held = min(how.rps, held + (now - at) * how.rps)
+            self.buckets[prefix] = now, held - (held >= 1)
+            if held < 1:
+                return True
+        return 0 < how.max_inflight < self.inflight
 
 
 class Connection(asyncio.Protocol):
