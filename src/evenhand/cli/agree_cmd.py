@@ -50,7 +50,7 @@ def agree_command(
     RUN is a run folder; or a file of ratings with --rubric, for people alone. Several runs are judges side by
     side: with --labels which one to buy, without how far they agree with each other. All is joined by id.
 
-    Example: evenhand agree runs/doc-qa --labels examples/doc-qa-labels.csv --require "kappa-quadratic>=0.6"
+    Example: evenhand agree runs/doc-qa --labels examples/doc-qa-labels.csv --statistic kappa,alpha --by system
     """
     facts = _several(runs, labels, rubric, given) if len(runs) > 1 else _one(runs[0], labels, rubric, given)
     if as_json:
