@@ -149,6 +149,102 @@ def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         evenhand.compare(tmp_path / "pairs", by="system")
 
 
+def test_a_run_given_twice_is_refused(tmp_path: Path) -> None:
+    """Under whatever name: it differs in nothing from itself."""
+    run = judged(answers("a"), tmp_path / "x")
+    with pytest.raises(InputError, match="given twice"):
+        evenhand.compare([run, run.parent / ".." / "x" / "run"])
+
+
+def test_the_test_and_the_interval_can_be_chosen(tmp_path: Path) -> None:
+    """Yes or no by McNemar's test with its odds; scores by Wilcoxon's with a bootstrap interval; both told in print."""
+    draw = random.Random(5)
+    scores = {s: [draw.random() < share for _ in range(60)] for s, share in (("a", 0.3), ("b", 0.7))}
+    items = [
+        {"question": f"q{k}", "answer": f"score {1 + scores[s][k]}.", "system": s} for k in range(60) for s in "ab"
+    ]
+    run = judged(items, tmp_path)
+    wins = sum(b > a for a, b in zip(scores["a"], scores["b"], strict=True))
+    losses = sum(b < a for a, b in zip(scores["a"], scores["b"], strict=True))
+    told = evenhand.compare(run, by="system", test="mcnemar")["comparisons"][0]
+    assert told["p"] == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
+    assert told["odds_ratio"]["value"] == pytest.approx(wins / losses)
+    assert told["superiority"]["value"] == pytest.approx((wins + (60 - wins - losses) / 2) / 60)
+    other = evenhand.compare(run, by="system", test="wilcoxon", interval="bootstrap")["comparisons"][0]
+    assert other["odds_ratio"] is None
+    assert other["difference"]["method"].startswith("mean, BCa bootstrap")
+    command = ["compare", str(run), "--by", "system", "--test", "mcnemar", "--interval", "bootstrap"]
+    text = " ".join(CliRunner().invoke(cli, command, catch_exceptions=False).output.split())
+    assert f"; odds of b over a where they differ {wins / losses:.2f} (" in text
+    assert "McNemar's exact test; mean, BCa bootstrap over items, 2000 draws; 80 % power for a difference of" in text
+    with pytest.raises(UnknownNameError, match="sign"):
+        evenhand.compare(run, by="system", test="sign")  # type: ignore[arg-type]
+
+
+def test_a_test_that_does_not_suit_says_why(tmp_path: Path) -> None:
+    """Scores of many values have no McNemar's test, and unpaired ones none but Welch's: a reason, no other p."""
+    items = answers("a", "b")
+    told = evenhand.compare(judged(items, tmp_path / "x"), by="system", test="mcnemar")["comparisons"][0]
+    assert (told["p"], told["p_adjusted"], told["tests"]) == (None, None, 0)
+    assert told["verdict"].endswith("not tested: " + told["note"])
+    assert "ratings of two values" in told["note"]
+    apart = [row for k, row in enumerate(answers("a", "b", n=20)) if (k // 2) % 2 == k % 2]
+    run = judged(apart, tmp_path / "y")
+    told = evenhand.compare(run, by="system", test="wilcoxon", interval="bootstrap")["comparisons"][0]
+    assert (told["p"], told["note"]) == (
+        None,
+        "a wilcoxon test needs two questions or more with a score of both systems",
+    )
+    assert "not paired: the t interval, no bootstrap" in told["difference"]["warnings"]
+
+
+def test_paraphrases_are_one_unit_and_have_no_rank_test(tmp_path: Path) -> None:
+    """Where a rubric groups items, tests that take questions as independent are refused, the others go by groups."""
+    text = TEN_LINES + "aggregate: {robustness: {group-by: id before the last -, min: 2}}\n"
+    script = write_script(tmp_path / "s.jsonl", *[(f"score {k}.", {"reason": "r", "truth": k}) for k in range(1, 6)])
+    runs = []
+    for name, more in (("one", 0), ("two", 1)):
+        items = [
+            {"id": f"g{g}-{k}", "question": f"q{g} {k}", "answer": f"score {1 + g % 3 + more * (k + g) % 3}."}
+            for g in range(8)
+            for k in range(3)
+        ]
+        run_it(items, rubric(text), script, tmp_path / name)
+        runs.append(tmp_path / name)
+    told = evenhand.compare(runs, test="wilcoxon")["comparisons"][0]
+    assert (told["p"], told["difference"]["clusters"], told["difference"]["n"]) == (None, 8, 24)
+    assert "several share a cluster" in told["note"]
+    assert evenhand.compare(runs)["comparisons"][0]["p"] is not None
+
+
+def test_odd_systems_are_told_in_words(tmp_path: Path) -> None:
+    """A system without a score, one question, differences that are all equal, names that look like markup."""
+    items = answers("a", "b")
+    for row in items:
+        row["answer"] = row["answer"] if row["system"] == "a" else "score 0."
+    told = evenhand.compare(judged(items, tmp_path / "1"), by="system")["comparisons"][0]
+    assert told["verdict"] == "b and a can't be compared: b without any score"
+    told = evenhand.compare(judged(answers("a", "b", n=1), tmp_path / "2"), by="system")["comparisons"][0]
+    assert "one item: no interval" in told["verdict"]
+    even = [{"question": f"q{k}", "answer": f"score {2 + (s == 'b')}.", "system": s} for k in range(7) for s in "ab"]
+    told = evenhand.compare(judged(even, tmp_path / "3"), by="system")["comparisons"][0]
+    assert told["verdict"].endswith("can't be told: all differences are equal: no interval")
+    named = [{**row, "system": {"a": "[bold]x", "b": "[/]y\\"}[row["system"]]} for row in answers("a", "b")]
+    out = CliRunner().invoke(cli, ["compare", str(judged(named, tmp_path / "4")), "--by", "system"]).output
+    assert "[bold]x" in out
+    assert "\n[/]y\\ " in out
+
+
+def test_the_number_of_comparisons_stands_beside_the_adjusted_p(tmp_path: Path) -> None:
+    """Five systems are ten comparisons: the answer's p is Holm's, and says so; of two systems nothing is adjusted."""
+    run = judged(answers(*"abcde", n=10), tmp_path / "five")
+    found = evenhand.compare(run, by="system")["comparisons"]
+    assert len(found) == 10
+    assert all(f"p {c['p_adjusted']:.4f} (Holm, 10 comparisons)" in c["verdict"] for c in found if c["p"] < 1)
+    told = evenhand.compare(judged(answers("a", "b", n=10), tmp_path / "two"), by="system")["comparisons"][0]
+    assert "Holm" not in told["verdict"]
+
+
 def test_counts_are_of_the_system_the_answer_names(tmp_path: Path) -> None:
     """Where the first system is the better one, its wins are told as better, not as worse."""
     items = answers("a", "b", n=60)

@@ -47,6 +47,7 @@ TOKENS = [
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|endoftext|>", "<｜User｜>",
     "<｜begin▁of▁sentence｜>", "<s>", "</s>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>",
     "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[TOOL_CALLS]",
+    "<think>", "</think>", "[THINK]", "[/THINK]", "◁/think▷",
 ]  # fmt: skip
 PIECES = [
     *TOKENS, MARK, MARK[:4], MARK[4:], f"{MARK}>>>", "abcdefgh>>>", "{question}",

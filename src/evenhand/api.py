@@ -197,6 +197,8 @@ def compare(
     *,
     by: str | None = None,
     margin: float = 0.0,
+    test: Test = "permutation",
+    interval: IntervalKind = "t",
     value: facts.ValueKind = "stated",
 ) -> dict[str, Any]:
     """Systems against each other: the rows of one run told apart by a column, or several runs over the same items.
@@ -205,23 +207,40 @@ def compare(
         runs: One run folder with ``by``, or two and more without.
         by: The column that names the system.
         margin: Points by which a system may be worse and still count as not worse.
+        test: "permutation", "mcnemar" (two values only) or "wilcoxon"; see `evenhand.stats.paired.paired_comparison`.
+        interval: Of the difference: "t", or "bootstrap" over questions.
         value: As for `Run.summary`.
 
     Returns:
         See `evenhand.comparing.comparison_facts`.
 
     Raises:
-        InputError: one run without ``by``, several with it, or runs that can't be compared.
+        InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
+        UnknownNameError: no such column, test or interval.
     """
-    opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
-    if (len(opened) == 1) != (by is not None):
+    folders = [runs] if isinstance(runs, str | Path) else list(runs)
+    if (len(folders) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
-    with contextlib.ExitStack() as stack:
-        stores = [stack.enter_context(_opened(run.folder, value)) for run in opened]
-        if by is not None:
-            return comparison_facts(of_column(stores[0], opened[0].rubric, by, value), margin=margin)
-        named = {str(run.folder): (store, run.rubric) for run, store in zip(opened, stores, strict=True)}
-        return comparison_facts(of_runs(named, value), margin=margin)
+    with opened_runs(folders, value) as found:
+        scores = of_runs(found, value) if by is None else of_column(*next(iter(found.values())), by, value)
+        return comparison_facts(scores, margin=margin, test=test, interval=interval)
+
+
+def variance(runs: str | Path | Sequence[str | Path], *, value: facts.ValueKind = "stated") -> dict[str, Any]:
+    """What scores vary with: items, paraphrases, judges, orders, repeats; and where the next call is best spent.
+
+    Args:
+        runs: A run folder, or several over the same items, each by another judge.
+        value: As for `Run.summary`.
+
+    Returns:
+        See `evenhand.robustness.variance_facts`.
+
+    Raises:
+        InputError: runs that don't belong together, or of which nothing but the items varies.
+    """
+    with opened_runs([runs] if isinstance(runs, str | Path) else runs, value) as found:
+        return variance_facts(found, value=value)
 
 
 def check(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,15 @@ from evenhand.item import Item
 from evenhand.rubric.model import Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
-from evenhand.stats.paired import Comparison, holm, paired_comparison, unpaired_comparison
+from evenhand.stats.paired import (
+    Comparison,
+    IntervalKind,
+    Test,
+    holm,
+    paired_comparison,
+    require_kinds,
+    unpaired_comparison,
+)
 from evenhand.store import Store
 from evenhand.tasks import cluster_unit, composite_bounds, group_of, question_of, told_mean
 from evenhand.verdict import Verdict
@@ -158,23 +166,31 @@ def _planned(store: Store, verdicts: Mapping[Any, Verdict]) -> Iterator[Verdict 
     yield from itertools.repeat(None, store.manifest["repeats"] - len(verdicts))
 
 
-def comparison_facts(scores: Scores, *, margin: float = 0.0) -> dict[str, Any]:
+def comparison_facts(
+    scores: Scores, *, margin: float = 0.0, test: Test = "permutation", interval: IntervalKind = "t"
+) -> dict[str, Any]:
     """The figures, as plain data.
 
     Args:
         scores: What is compared; two systems or more.
         margin: How much worse a system may be and still count as not worse, in points; at least 0.
+        test, interval: As for `evenhand.stats.paired.paired_comparison`. Systems that share fewer than two questions
+            are compared by Welch's test and its t interval; another test than permutation, which needs pairs, then
+            gives no p, with the reason.
 
     Returns:
         ``systems``: name -> planned, and measure -> mean, ci, n, items. ``comparisons``: for each two systems and
         each measure a, b, measure, difference (b less a, an `Estimate` as plain data), paired, questions (shared),
-        p, p_adjusted (Holm, over the pairs of systems), test, effect, wins, ties, losses, needed, more (questions
-        beyond those there are), not_worse (the whole interval lies above minus the margin; None without interval),
-        verdict (an answer in words).
+        p, p_adjusted (Holm, over the pairs of systems), tests (how many it is adjusted for), test, note (why there
+        is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
+        as plain data, or None), needed, more (questions beyond those there are), detectable, not_worse (the whole
+        interval lies above minus the margin; None without interval), verdict (an answer in words).
 
     Raises:
         InputError: fewer than two systems, or a negative margin.
+        UnknownNameError: no such test or interval.
     """
+    require_kinds(test, interval)
     if len(scores.planned) < 2:
         raise InputError(f"one {scores.by} only ({next(iter(scores.planned), 'none')}): nothing to compare it with")
     if not 0 <= margin < math.inf:
@@ -185,10 +201,15 @@ def comparison_facts(scores: Scores, *, margin: float = 0.0) -> dict[str, Any]:
     }
     told = []
     for measure in scores.of:
-        found = [_compared(scores, measure, a, b) for a, b in itertools.combinations(scores.planned, 2)]
-        adjusted = holm([comparison.p for _, _, comparison, _ in found])
-        told += [_told(measure, *one, p, margin) for one, p in zip(found, adjusted, strict=True)]
-    return {"by": scores.by, "margin": margin, "systems": systems, "comparisons": told}
+        pairs = list(itertools.combinations(scores.planned, 2))
+        found = [_compared(scores, measure, a, b, test, interval) for a, b in pairs]
+        adjusted = holm([comparison.p for comparison, _ in found])
+        tests = sum(p is not None for p in adjusted)
+        told += [
+            {"measure": measure, "a": a, "b": b, **_told(a, b, *one, p, tests, margin)}
+            for (a, b), one, p in zip(pairs, found, adjusted, strict=True)
+        ]
+    return {"by": scores.by, "margin": margin, "interval": interval, "systems": systems, "comparisons": told}
 
 
 def _mean(scores: Scores, measure: str, system: str) -> Estimate:
@@ -206,16 +227,29 @@ def _clustered(scores: Scores, of: Mapping[str, Sequence[float]]) -> dict[str, l
     return clusters
 
 
-def _compared(scores: Scores, measure: str, a: str, b: str) -> tuple[str, str, Comparison, int]:
+def _compared(
+    scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind
+) -> tuple[Comparison, int]:
+    """The comparison, and on how many questions both have a score."""
     first, second = (scores.of[measure].get(system, {}) for system in (a, b))
     shared = [question for question in first if question in second]
     if len(shared) >= _LEAST_SHARED:
         x, y = (np.array([math.fsum(of[q]) / len(of[q]) for q in shared]) for of in (first, second))
-        return a, b, paired_comparison(x, y, _ids([scores.clusters[q] for q in shared])), len(shared)
+        ids = _ids([scores.clusters[q] for q in shared])
+        return paired_comparison(x, y, ids, test=test, interval=interval), len(shared)
     sides = [_clustered(scores, of) for of in (first, second)]
     flat = [np.array([v for values in side.values() for v in values]) for side in sides]
-    ids = [_ids([name for name, values in side.items() for _ in values]) for side in sides]
-    return a, b, unpaired_comparison(flat[0], flat[1], ids[0], ids[1]), len(shared)
+    groups = [_ids([name for name, values in side.items() for _ in values]) for side in sides]
+    found = unpaired_comparison(flat[0], flat[1], *groups)
+    if empty := [name for name, of in ((a, first), (b, second)) if not of]:
+        found = replace(found, difference=replace(found.difference, reason=f"{' and '.join(empty)} without any score"))
+    elif test != "permutation":
+        note = f"a {test} test needs two questions or more with a score of both systems"
+        found = replace(found, p=None, note=note)
+    if interval != "t" and found.difference.ci is not None:
+        warnings = (*found.difference.warnings, "not paired: the t interval, no bootstrap")
+        found = replace(found, difference=replace(found.difference, warnings=warnings))
+    return found, len(shared)
 
 
 def _ids(names: Sequence[str]) -> Any:
@@ -224,44 +258,48 @@ def _ids(names: Sequence[str]) -> Any:
 
 
 def _told(
-    measure: str, a: str, b: str, found: Comparison, shared: int, adjusted: float | None, margin: float
+    a: str, b: str, found: Comparison, shared: int, adjusted: float | None, tests: int, margin: float
 ) -> dict[str, Any]:
     difference = found.difference
     more = None if found.needed is None else max(0, found.needed - difference.clusters)
     return {
-        "measure": measure,
-        "a": a,
-        "b": b,
         "difference": difference.as_dict(),
         "paired": found.paired,
         "questions": shared,
         "p": found.p,
         "p_adjusted": adjusted,
+        "tests": tests,
         "test": found.test,
+        "note": found.note,
         "effect": found.effect,
         "wins": found.wins,
         "ties": found.ties,
         "losses": found.losses,
+        "superiority": None if found.superiority is None else found.superiority.as_dict(),
+        "odds_ratio": None if found.odds_ratio is None else found.odds_ratio.as_dict(),
         "needed": found.needed,
         "more": more,
+        "detectable": found.detectable,
         "not_worse": None if difference.low is None else difference.low > -margin,
-        "verdict": _verdict(a, b, difference, adjusted, more),
+        "verdict": _verdict(a, b, found, adjusted, tests, more),
     }
 
 
-def _verdict(a: str, b: str, difference: Estimate, p: float | None, more: int | None) -> str:
+def _verdict(a: str, b: str, found: Comparison, p: float | None, tests: int, more: int | None) -> str:
     """Is B better than A, by how much, how sure, and what would settle it."""
-    value = difference.value
+    difference, value = found.difference, found.difference.value
     if value is None:
         return f"{b} and {a} can't be compared: {difference.reason}"
-    if value == 0:
-        return f"{b} and {a} have the same mean"
     better, worse = (b, a) if value > 0 else (a, b)
-    if p is None or difference.ci is None:
-        return f"{better} is {abs(value):.2f} above {worse}, but how sure that is can't be told: {difference.reason}"
+    above = f"{better} is {abs(value):.2f} above {worse}" if value else f"{b} and {a} have the same mean"
+    if difference.ci is None:
+        return f"{above}, but how sure that is can't be told: {difference.reason}" if value else above
     low, high = difference.ci if value > 0 else (-difference.ci[1], -difference.ci[0])
-    sure = f"{abs(value):.2f} ({low:.2f} to {high:.2f}), p {p:.4f}"
-    if p < 0.05 and (difference.ci[0] > 0 or difference.ci[1] < 0):
+    if p is None or not value:
+        return f"{above} ({low:.2f} to {high:.2f})" + (f", not tested: {found.note}" if p is None else "")
+    adjusted = f" (Holm, {tests} comparisons)" if tests > 1 else ""
+    sure = f"{abs(value):.2f} ({low:.2f} to {high:.2f}), p {p:.4f}{adjusted}"
+    if p < 0.05 and low > 0:
         return f"{better} is better than {worse} by {sure}"
     settle = "" if not more else f"; about {more:,} more questions would settle a difference of this size"
     return f"{better} is not shown to be better than {worse}: {sure}{settle}"

@@ -23,8 +23,8 @@ from evenhand.wording import Words
 _REPLY_SHOWN = 4000
 #: Found at the first character of a chat token; looking ahead keeps tokens that begin within others in sight.
 _CHAT_TOKEN = re.compile(
-    r"<(?=[|｜][^\s<>]{1,80}[|｜]>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn|im_start|im_end)>|</?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+    r"<(?=[|｜][^\s<>]{1,80}[|｜]>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn|im_start|im_end|think|thinking)>|</?SYS>>)"
+    r"|\[(?=/?(?:INST|THINK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])|◁(?=/?think▷)"
 )
 Chat = tuple[dict[str, Any], ...]
 
@@ -57,10 +57,10 @@ def neutralise(text: str, mark: str = "") -> str:
     """Text without power over the prompt: a space after the first character of each chat token and each mark.
 
     Chat tokens are ``<|...|>`` (also with full-width bars), ``<s>``, ``<bos>``, ``<start_of_turn>``, ``<<SYS>>``,
-    ``[INST]`` and their kin. Role headers in words ("Human:") are plain text and stay. The text returned holds
-    neither a chat token nor the mark.
+    ``[INST]``, ``</think>`` and their kin. Role headers in words ("Human:") are plain text and stay. The text returned
+    holds neither a chat token nor the mark.
     """
-    if "<" in text or "[" in text:
+    if "<" in text or "[" in text or "◁" in text:
         text = _CHAT_TOKEN.sub(lambda found: f"{found[0]} ", text)
     while mark and mark in text:  # again, for marks that overlap
         text = text.replace(mark, f"{mark[0]} {mark[1:]}")

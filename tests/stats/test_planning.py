@@ -1,4 +1,4 @@
-"""Labels needed: the number it names gives the width wished."""
+"""Labels and units needed: the number it names gives the width, or the power, wished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from scipy import stats
 from evenhand.errors import StatisticError
 from evenhand.stats.agreement import cohen_kappa
 from evenhand.stats.estimates import Estimate
-from evenhand.stats.planning import labels_for_kappa, labels_for_share, labels_from_pilot
+from evenhand.stats.planning import (
+    detectable_difference,
+    labels_for_kappa,
+    labels_for_share,
+    labels_from_pilot,
+    power_of_difference,
+    units_for_difference,
+)
 from evenhand.stats.resample import Resampling
 from evenhand.stats.table import Ratings
 
@@ -68,6 +75,50 @@ def test_pilot_scales_by_the_root() -> None:
         labels_from_pilot(Estimate(0.5, reason="one item: no interval"), 0.1)
 
 
+def test_power_is_that_of_published_tables() -> None:
+    """Units and power of Cohen's (1988) worked cases, as other programs give them for the same t tests."""
+    assert units_for_difference(0.5, 1, paired=False) == 128  # 64 in each group
+    assert units_for_difference(0.2, 1, paired=False) == 788  # 394 in each group
+    assert units_for_difference(0.5, 1) == 34
+    assert power_of_difference(0.5, 1, 30) == pytest.approx(0.754, abs=0.001)
+
+
+@pytest.mark.parametrize(("size", "n", "paired"), [(0.4, 12, True), (0.9, 6, True), (0.7, 40, False), (2.5, 4, False)])
+def test_power_is_scipys_and_a_simulations(size: float, n: int, paired: bool) -> None:
+    """Power agrees with scipy's noncentral t, and with the share of drawn samples whose t test rejects."""
+    draw = np.random.default_rng(n)
+    told = power_of_difference(-3 * size, 3, n, paired=paired)
+    freedom, shift = (n - 1, size * np.sqrt(n)) if paired else (n - 2, size * np.sqrt(n) / 2)
+    reach = stats.t.ppf(0.975, freedom)
+    assert told == pytest.approx(stats.nct.sf(reach, freedom, shift) + stats.nct.cdf(-reach, freedom, shift))
+    half = n if paired else n // 2
+    second = draw.normal(size, 1, (20_000, half))
+    found = (
+        stats.ttest_1samp(second, 0, axis=1)
+        if paired
+        else stats.ttest_ind(draw.normal(0, 1, (20_000, half)), second, axis=1)
+    )
+    assert told == pytest.approx((found.pvalue < 0.05).mean(), abs=0.015)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("size", [3.0, 0.8, 0.05, 1e-4])
+def test_units_are_the_least_that_reach_the_power(size: float, paired: bool) -> None:
+    """At the number told the power is 90 %, with fewer it is not; and they find just that difference."""
+    n = units_for_difference(2 * size, 2, paired=paired, power=0.9)
+    step = 1 if paired else 2
+    assert power_of_difference(2 * size, 2, n, paired=paired) >= 0.9
+    assert n == 2 * step or power_of_difference(2 * size, 2, n - step, paired=paired) < 0.9
+    assert detectable_difference(2, n, paired=paired, power=0.9) <= 2 * size * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(("n", "paired"), [(2, True), (4, False), (10**7, True)])
+def test_the_detectable_difference_has_the_power(n: int, paired: bool) -> None:
+    """From two units to ten millions, the power for the difference told is the one wished."""
+    size = detectable_difference(1.5, n, paired=paired)
+    assert power_of_difference(size, 1.5, n, paired=paired) == pytest.approx(0.8)
+
+
 def test_arguments_out_of_range() -> None:
     """Widths, shares and kappas that can't be are refused."""
     for call in (
@@ -78,6 +129,15 @@ def test_arguments_out_of_range() -> None:
         lambda: labels_for_kappa(0.1, kappa=0.5, shares=(0.5, 0.6)),
         lambda: labels_for_kappa(2.5, kappa=0.5, shares=(0.5, 0.5)),
         lambda: labels_from_pilot(Estimate(0.5, (0.4, 0.6), clusters=9), -1),
+        lambda: power_of_difference(1, 0, 10),
+        lambda: power_of_difference(1, 1, 1),
+        lambda: power_of_difference(1, 1, 2, paired=False),
+        lambda: power_of_difference(float("inf"), 1, 10),
+        lambda: units_for_difference(0, 1),
+        lambda: units_for_difference(1, 1, power=0.05),
+        lambda: units_for_difference(1e-12, 1),
+        lambda: detectable_difference(1, 1),
+        lambda: detectable_difference(1, 10, level=0),
     ):
         with pytest.raises(StatisticError):
             call()

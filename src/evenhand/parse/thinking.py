@@ -9,12 +9,15 @@ from evenhand.parse.structured import budget_for, next_opening, region_at
 from evenhand.verdict import Failure
 
 _NAMES = ("think", "thinking", "thought", "thoughts", "reasoning", "analysis", "reflection", "scratchpad")
+#: What may stand before an object with which a reply begins.
+_BEFORE = re.compile(r"\s*(?:```\w{0,10}\s*)?")
 
 
 def without_thinking(text: str, asked: Asked) -> str | Failure:
     """A reply without its reasoning blocks and without all that stands before a lone closing tag.
 
-    A tag inside the string of an object is only text.
+    A tag inside the string of an object is only text, and so is a lone closing tag after an object of the fields asked
+    for with which the reply begins: whoever begins with a verdict was not thinking, and may quote what it judged.
 
     Returns:
         What is left; or TRUNCATED for a block that never ends, UNPARSEABLE where it can't be told whether a
@@ -25,6 +28,7 @@ def without_thinking(text: str, asked: Asked) -> str | Failure:
     kept: list[str] = []
     start = at = 0
     mark, opening = tag.search(text), next_opening(text, 0)
+    begun = False
     while mark is not None:
         if opening is not None and opening < at:
             opening = next_opening(text, at)
@@ -32,9 +36,12 @@ def without_thinking(text: str, asked: Asked) -> str | Failure:
             region = region_at(text, opening, asked, budget)
             at = opening + 1
             if region is not None and (region.kind == "clean" or region.end <= mark.start()):
+                begun = begun or _BEFORE.fullmatch(text, 0, opening) is not None
                 at = region.end
             elif region is not None:
                 return Failure.UNPARSEABLE
+        elif mark["close"] and not kept and begun:
+            at = mark.end()
         elif mark["close"]:
             kept, start = [], mark.end()
             at = start

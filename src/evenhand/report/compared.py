@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from evenhand._words import counted
 from evenhand.report.cells import mean_cells
@@ -22,20 +23,21 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
     for title in ("mean", "95% interval", "n", "planned"):
         table.add_column(title, justify="right")
     for system, told in facts["systems"].items():
-        name = escape(system)
+        name = system
         for measure in measures:
-            table.add_row(name, escape(measure), *mean_cells(told[measure]), str(told["planned"]))
+            table.add_row(Text(name), Text(measure), *mean_cells(told[measure]), str(told["planned"]))
             name = ""
     console.print(table)
     for measure in measures:
         console.print(f"[bold]{escape(measure)}[/]")
         for told in facts["comparisons"]:
             if told["measure"] == measure:
-                console.print(f"  {escape(told['verdict'])}")
-                console.print(f"    {escape(_basis(told, facts['margin']))}")
+                console.print(f"  {told['verdict']}", markup=False)
+                for line in filter(None, (_basis(told), _how(told, facts["margin"]))):
+                    console.print(f"    {line}", markup=False)
 
 
-def _basis(told: Mapping[str, Any], margin: float) -> str:
+def _basis(told: Mapping[str, Any]) -> str:
     """What an answer rests on."""
     questions = counted(told["questions"], "question")
     behind = (told["difference"]["value"] or 0) < 0  # the answer names the one with the higher mean first
@@ -43,10 +45,32 @@ def _basis(told: Mapping[str, Any], margin: float) -> str:
         better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
         shown = f"{questions} answered by both: {better} better, {told['ties']} equal, {worse} worse"
     else:
-        shown = f"not paired ({questions} answered by both); {told['test']}"
+        shown = f"not paired ({questions} answered by both)"
     if told["effect"] is not None:
         shown += f"; effect {abs(told['effect']):.2f} standard deviations"
+    if told["superiority"] and told["superiority"]["ci"]:
+        share = [1 - x if behind else x for x in (told["superiority"]["value"], *told["superiority"]["ci"])]
+        shown += f"; probability of superiority {share[0]:.2f} ({min(share[1:]):.2f} to {max(share[1:]):.2f})"
+    return shown + (_odds(told) if told["odds_ratio"] else "")
+
+
+def _how(told: Mapping[str, Any], margin: float) -> str:
+    """How sure an answer is to be taken."""
+    shown = [told["test"]] if told["p"] is not None else []
+    if told["difference"]["ci"] is not None:
+        shown.append(told["difference"]["method"])
     if margin and told["not_worse"] is not None:
-        shown += f"; {told['b']} is {'not worse' if told['not_worse'] else 'not shown to be no worse'} by {margin:g}"
-    warnings = told["difference"]["warnings"]
-    return shown + (f"; {'; '.join(warnings)}" if warnings else "")
+        shown.append(f"{told['b']} is {'not worse' if told['not_worse'] else 'not shown to be no worse'} by {margin:g}")
+    if told["detectable"] is not None:
+        shown.append(f"80 % power for a difference of {told['detectable']:.2f}")
+    if told["note"] and told["p"] is not None:
+        shown.append(told["note"])
+    return "; ".join([*shown, *told["difference"]["warnings"]])
+
+
+def _odds(told: Mapping[str, Any]) -> str:
+    """The questions that McNemar's test goes by: those on which the second system alone is above, to the others."""
+    ratio, shown = told["odds_ratio"], f"; odds of {told['b']} over {told['a']} where they differ"
+    if ratio["value"] is None:
+        return f"{shown}: {ratio['reason']}"
+    return f"{shown} {ratio['value']:.2f} ({ratio['ci'][0]:.2f} to {ratio['ci'][1]:.2f})"

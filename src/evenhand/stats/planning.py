@@ -1,4 +1,4 @@
-"""How many labelled items an interval of a wished width needs."""
+"""How many items an interval of a wished width, or a difference of a wished size, needs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
 from evenhand.errors import StatisticError
 from evenhand.stats.estimates import CONFIDENCE, Estimate
 from evenhand.stats.measures import Kappa, Weights
 
+POWER = 0.8
 _STEP = 1e-4
+_NORMAL = 1_000_000  #: degrees of freedom from which Student's t is the normal
+_MOST = 1 << 60
 
 
 def labels_for_share(width: float, *, share: float = 0.5, level: float = CONFIDENCE) -> int:
@@ -102,6 +105,108 @@ def labels_from_pilot(pilot: Estimate, width: float) -> int:
     if pilot.ci is None or pilot.ci[1] <= pilot.ci[0]:
         raise StatisticError(f"the pilot has no interval: {pilot.reason or 'of no width'}", hint="label more items")
     return max(2, math.ceil(pilot.clusters * ((pilot.ci[1] - pilot.ci[0]) / width) ** 2))
+
+
+def power_of_difference(
+    difference: float, sd: float, n: int, *, paired: bool = True, level: float = CONFIDENCE
+) -> float:
+    """How likely the two-sided t test finds a true difference of two systems.
+
+    Args:
+        difference: The true difference of the means, in points; its sign does not matter.
+        sd: Standard deviation, > 0: of the differences of the units, paired; of the ratings within a system, unpaired.
+        n: Independent units in all, at least 2 paired and 3 unpaired; unpaired, half of them are each system's.
+        paired: Whether every unit is rated of both systems.
+        level: 1 less the level of the test.
+
+    Returns:
+        Power in 0..1; without a difference the level of the test.
+
+    Raises:
+        StatisticError: an argument out of range.
+
+    Source: Cohen (1988), "Statistical Power Analysis for the Behavioral Sciences", chapter 2, with the noncentral t.
+    """
+    _check_test(sd, level, difference)
+    sides = 1 if paired else 2
+    if n <= sides:
+        raise StatisticError(f"a t test takes {sides + 1} units or more, not {n}")
+    return _power(abs(difference) * math.sqrt(n) / (sides * sd), n - sides, level)
+
+
+def units_for_difference(
+    difference: float, sd: float, *, paired: bool = True, power: float = POWER, level: float = CONFIDENCE
+) -> int:
+    """Independent units with which a true difference of two systems is found with a wished power.
+
+    Args:
+        difference, sd, paired, level: As for `power_of_difference`; the difference is not 0.
+        power: Power wished, above 1 - level and under 1.
+
+    Returns:
+        The least number of units in all; unpaired an even one, half of them each system's.
+
+    Raises:
+        StatisticError: an argument out of range, or more than 10^18 units.
+    """
+    _check_test(sd, level, difference, power)
+    step = 1 if paired else 2
+    low, high = 1, 2  # in steps; a t test takes two units of each system
+    while high < _MOST and power_of_difference(difference, sd, high * step, paired=paired, level=level) < power:
+        low, high = high, high * 2
+    if not difference or high >= _MOST:
+        raise StatisticError(f"no number of units tells a difference of {difference:g} from none")
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = power_of_difference(difference, sd, middle * step, paired=paired, level=level) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high * step
+
+
+def detectable_difference(
+    sd: float, n: int, *, paired: bool = True, power: float = POWER, level: float = CONFIDENCE
+) -> float:
+    """The smallest true difference of two systems that a number of units finds with a wished power, in points, > 0.
+
+    Args:
+        sd, n, paired, level: As for `power_of_difference`.
+        power: As for `units_for_difference`.
+
+    Raises:
+        StatisticError: an argument out of range.
+    """
+    _check_test(sd, level, 0.0, power)
+    low, high = 0.0, sd
+    while power_of_difference(high, sd, n, paired=paired, level=level) < power:
+        low, high = high, high * 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        enough = power_of_difference(middle, sd, n, paired=paired, level=level) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _power(shift: float, freedom: int, level: float) -> float:
+    """Power of a two-sided t test whose statistic has a noncentrality of ``shift`` >= 0."""
+    if freedom >= _NORMAL:
+        reach = float(ndtri(0.5 + level / 2))
+        return float(ndtr(shift - reach) + ndtr(-shift - reach))
+    reach = float(stdtrit(freedom, 0.5 + level / 2))
+    if shift > 40 + 2 * reach:  # the noncentral t is not exact out there, and the power is 1
+        return 1.0
+    other_side = float(nctdtr(freedom, shift, -reach)) if shift < 5 else 0.0  # under 1e-8, and not always a number
+    return float(1 - nctdtr(freedom, shift, reach)) + other_side
+
+
+def _check_test(sd: float, level: float, difference: float, power: float | None = None) -> None:
+    if not 0 < sd < math.inf:
+        raise StatisticError(f"a standard deviation is a number above 0, not {sd}")
+    if not 0 < level < 1:
+        raise StatisticError(f"a confidence level is between 0 and 1, not {level}")
+    if not math.isfinite(difference):
+        raise StatisticError(f"a difference is a finite number, not {difference}")
+    if power is not None and not 1 - level < power < 1:
+        raise StatisticError(f"a power is between {1 - level:g} (the level of the test) and 1, not {power}")
 
 
 def _check(width: float, widest: float, level: float) -> None:
