@@ -218,29 +218,15 @@ def compare(
         InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
         UnknownNameError: no such column, test or interval.
     """
-    folders = [runs] if isinstance(runs, str | Path) else list(runs)
-    if (len(folders) == 1) != (by is not None):
+    opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
+    if (len(opened) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
-    with opened_runs(folders, value) as found:
+    if len({run.folder.resolve() for run in opened}) < len(opened):
+        raise InputError("a run is given twice: it differs in nothing from itself")
+    with contextlib.ExitStack() as stack:
+        found = {str(run.folder): (stack.enter_context(_opened(run.folder, value)), run.rubric) for run in opened}
         scores = of_runs(found, value) if by is None else of_column(*next(iter(found.values())), by, value)
         return comparison_facts(scores, margin=margin, test=test, interval=interval)
-
-
-def variance(runs: str | Path | Sequence[str | Path], *, value: facts.ValueKind = "stated") -> dict[str, Any]:
-    """What scores vary with: items, paraphrases, judges, orders, repeats; and where the next call is best spent.
-
-    Args:
-        runs: A run folder, or several over the same items, each by another judge.
-        value: As for `Run.summary`.
-
-    Returns:
-        See `evenhand.robustness.variance_facts`.
-
-    Raises:
-        InputError: runs that don't belong together, or of which nothing but the items varies.
-    """
-    with opened_runs([runs] if isinstance(runs, str | Path) else runs, value) as found:
-        return variance_facts(found, value=value)
 
 
 def check(
