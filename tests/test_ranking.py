@@ -303,6 +303,110 @@ def test_mistakes_of_a_table_are_told_with_their_rows() -> None:
         table_ranking([])
 
 
+def _written(rng: random.Random, rows: int) -> list[dict[str, Any]]:
+    """Comparisons in which z writes at length, and length wins."""
+    found = []
+    for n in range(rows):
+        a, b = rng.sample("xyz", 2)
+        long = [rng.randint(20, 200) + 100 * (system == "z") for system in (a, b)]
+        odds = math.exp(2 * (long[0] - long[1]) / sum(long))
+        side = "A" if rng.random() < odds / (1 + odds) else "B"
+        texts = {"response_a": "w" * long[0], "response_b": "w" * long[1]}
+        found.append({"prompt": n % 60, "system_a": a, "system_b": b, "preference": side, **texts})
+    return found
+
+
+def test_strengths_at_equal_length(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest writer's lead goes with its length; the same from columns, from the other side, and by bootstrap."""
+    rows = _written(random.Random(1), 900)
+    plain, told = table_ranking(rows), table_ranking(rows, control="length,markdown")
+    first = next(s for s in plain["systems"] if s["system"] == "z")
+    assert first["strength_ci"][0] > 0.2
+    controlled = {s["system"]: s for s in told["systems"]}
+    assert all(s["strength_ci"][0] < 0 < s["strength_ci"][1] for s in controlled.values())
+    length, *markdown = told["control"]
+    assert length["name"] == "length"
+    assert length["ci"][0] < 2 * length["unit"] < length["ci"][1]
+    assert {c["name"]: c["reason"] for c in markdown} == dict.fromkeys(
+        ("headers", "lists", "bold"), "equal in every comparison"
+    )
+    counted = [
+        {
+            **{k: v for k, v in row.items() if "response" not in k},
+            **{f"length_{s}": len(row[f"response_{s}"]) for s in "ab"},
+        }
+        for row in rows
+    ]
+    assert table_ranking(counted, control=["length"])["control"][0]["value"] == pytest.approx(length["value"])
+    sides = {"A": "B", "B": "A"}
+    swapped = [
+        {**row, "system_a": row["system_b"], "system_b": row["system_a"], "preference": sides[row["preference"]],
+         "response_a": row["response_b"], "response_b": row["response_a"]}
+        for row in rows
+    ]  # fmt: skip
+    assert table_ranking(swapped, control="length")["control"][0]["value"] == pytest.approx(length["value"])
+    drawn = table_ranking(rows, control="length", interval="bootstrap", seed=3)
+    assert drawn["interval"] == "bootstrap"
+    assert drawn["control"][0]["ci"] == pytest.approx(length["ci"], abs=0.2)
+    assert drawn == table_ranking(rows, control="length", interval="bootstrap", seed=3)
+    capsys.readouterr()
+    write_jsonl(tmp_path / "votes.jsonl", rows)
+    assert cli(["rank", str(tmp_path / "votes.jsonl"), "--control", "length,markdown", "--elo", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "strengths are those at equal length, headers, lists, bold" in shown
+    assert f"more length: {length['value']:+.2f} log-odds a typical difference (" in shown
+    assert "more bold: equal in every comparison" in shown
+    assert "Elo K=4, mean over 1000 random orders, to set beside other tables only: z " in " ".join(shown.split())
+
+
+def test_a_run_is_controlled_by_its_texts(tmp_path: Path) -> None:
+    """Stored responses are counted, null ones as empty; without stored texts, or columns, the error tells."""
+    prompts = _prompts(*({"x": "good " * n, "y": "fair", "z": ""} for n in range(1, 9)))
+    judge = _judge(tmp_path, ("good good good", "A"), ("good", "B"))
+    run_it(prompts, PAIRS, judge, tmp_path / "run", pairs="all")
+    told = Run(tmp_path / "run").ranking(control="length", ties="half")
+    assert [c["name"] for c in told["control"]] == ["length"]
+    with pytest.raises(InputError, match="no mood_a and mood_b to control for"):
+        Run(tmp_path / "run").ranking(control=["mood"])
+    run_it(prompts, PAIRS, judge, tmp_path / "bare", pairs="all", store_texts=False)
+    with pytest.raises(InputError, match="keeps no texts"):
+        Run(tmp_path / "bare").ranking(control=["length"])
+
+
+def test_what_can_t_be_controlled_for_is_told_with_its_row() -> None:
+    """A column that no row has is told once; blank cells by row, but not where nothing was preferred."""
+    row = {"system_a": "x", "system_b": "y", "preference": "A", "mood_a": 1, "mood_b": 2}
+    with pytest.raises(InputError) as caught:
+        table_ranking([row, row], control="length")
+    assert str(caught.value).count("no length_a") == 1
+    with pytest.raises(InputError, match=r"row 2.*mood_a is blank"):
+        table_ranking([row, {**row, "mood_a": ""}], control="mood")
+    back = {**row, "preference": "B"}
+    assert table_ranking([row, back, {**row, "mood_a": "", "preference": ""}])["missing"] == 1
+    with pytest.raises(InputError, match="can't be told from the strengths"):
+        table_ranking([row, back], control="mood")
+
+
+def test_separability_and_elo_of_a_table() -> None:
+    """Pairs with separate intervals; Elo of all who met, also of who has no strength."""
+    rows = [
+        {"system_a": a, "system_b": b, "preference": side}
+        for a, b, side in [("x", "y", "A")] * 80 + [("x", "y", "B")] * 20 + [("top", "x", "A")]
+    ]
+    told = table_ranking(rows, elo=32)
+    assert (told["separability"]["value"], told["separability"]["n"]) == (1.0, 1)
+    ratings = {s["system"]: s["sequential_elo"] for s in told["systems"]}
+    assert sum(ratings.values()) == pytest.approx(3000)
+    assert ratings["top"] > 1000 > ratings["y"]
+    assert told["sequential_elo"] == {"k": 32, "start": 1000, "orders": 1000}
+    assert table_ranking(rows)["sequential_elo"] is None
+    with pytest.raises(InputError, match="elo must be a number above 0"):
+        table_ranking(rows, elo=0)
+    itself = table_ranking([{"system_a": "x", "system_b": "x", "preference": "A"}], elo=4, control=())
+    assert itself["separability"]["reason"] == "fewer than two intervals"
+    assert itself["systems"][0]["sequential_elo"] is None
+
+
 def test_a_run_in_one_order_allows_for_the_place(tmp_path: Path) -> None:
     """A judge that leans to the first place: the strengths say so where orders aren't joined, in either order."""
     rows = [

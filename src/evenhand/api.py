@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from evenhand import facts
 from evenhand.agreeing import agreement_facts, judged, read_labels
@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import OF_CHECK, checked
 from evenhand.manifest import open_rubric, stored_rubric
-from evenhand.ranking import Ties, ranking
+from evenhand.ranking import Model, ranking
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.model import Rubric
 from evenhand.run import Progress, RunSpec, run
@@ -96,11 +96,11 @@ class Run:
         *,
         value: facts.ValueKind = "stated",
         systems: tuple[str, str] = ("system_a", "system_b"),
-        ties: Ties = "davidson",
+        **model: Unpack[Model],
     ) -> dict[str, Any]:
         """Strengths and win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
         with _opened(self.folder, value) as store:
-            return ranking(store, self.rubric, value=value, systems=systems, ties=ties)
+            return ranking(store, self.rubric, value=value, systems=systems, **model)
 
     def agreement(
         self,

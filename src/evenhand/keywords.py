@@ -86,6 +86,7 @@ NUMBERS: Mapping[str, Number] = {
     "coverage": Number(0, 1, whole=False),
     "margin": Number(0, 1_000_000, whole=False),
     "held_out": Number(0, 0.9, whole=False),
+    "elo": Number(0, 1000, whole=False, above=True),
     "weight": Number(0, 1, whole=False),
 }
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -105,7 +106,7 @@ _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.
 OF_CHECK = ("map", "variant", "format", "label_set", "partial", "skip_bad")
 #: What is no option of a run.
-_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "weight", "label_set", "partial")
+_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "elo", "weight", "label_set", "partial")
 _OF_RUN = tuple(name for name in (*_KINDS, *NUMBERS) if name not in _OTHERS)
 #: Their values may hold keys.
 _SECRET = ("headers", "base_url")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from evenhand.controls import control_names, difference, unavailable
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
 from evenhand.item import Item, content_id
+from evenhand.keywords import number
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
 from evenhand.sources import bad_row, open_source
@@ -18,9 +20,8 @@ from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict
 
 if TYPE_CHECKING:
-    from evenhand.stats.bradley_terry import Standing
+    from evenhand.stats.bradley_terry import Ranking, Standing
 
-Ties = Literal["davidson", "half"]
 METHOD = "(wins + ties / 2) / (wins + ties + losses); 95 % t interval, prompts as clusters"
 _PROMPT, _SYSTEM_A, _SYSTEM_B = COLUMNS
 _MODEL_KEYS = (
@@ -28,6 +29,27 @@ _MODEL_KEYS = (
 )  # fmt: skip
 _TOLD = 100  # problems of a table that are listed
 _POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
+_RESPONSES = ("response_a", "response_b")
+_NO_TEXTS = "the run keeps no texts (--no-store-texts), so nothing can be counted in them"
+
+
+class Model(TypedDict, total=False):
+    """How strengths are estimated.
+
+    Attributes:
+        ties: "davidson", or "half": a tie is half a win in the strengths too.
+        control: What strengths are to be told apart from, as names or one text joined by commas: "length",
+            "markdown" (headers, lists, bold), or NAME of columns NAME_a and NAME_b; see `evenhand.controls`.
+        interval: "sandwich", or "bootstrap": prompts drawn with replacement.
+        elo: K of sequential Elo ratings to show beside the strengths; None for none.
+        seed: Of the bootstrap, the rank intervals and the orders of Elo ratings.
+    """
+
+    ties: Literal["davidson", "half"]
+    control: str | Sequence[str]
+    interval: Literal["sandwich", "bootstrap"]
+    elo: float | None
+    seed: int
 
 
 def ranking(
@@ -36,7 +58,7 @@ def ranking(
     *,
     value: ValueKind = "stated",
     systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B),
-    ties: Ties = "davidson",
+    **model: Unpack[Model],
 ) -> dict[str, Any]:
     """Strengths, ranks and win rates of the systems that a run compares, as plain JSON data.
 
@@ -50,33 +72,40 @@ def ranking(
         rubric: The run's rubric, in mode compare.
         value: "stated", or "expected": one side from the probabilities of both orders.
         systems: The columns that name the systems of response A and B.
-        ties: "davidson", or "half": a tie is half a win in the strengths too.
+        **model: See `Model`.
 
     Returns:
         systems: best first, each with win_rate (None when nothing was decided), ci, n (wins, ties and losses), wins,
         ties, losses, flips, missing and prompts; and of strength, elo, expected_win_rate (against the average rival)
         and rank the value and NAME_ci, all None where strength_note tells why. The whole run's comparisons, flips and
-        missing; tie (Davidson's nu) and order (log-odds of the first place; None where a comparison joins both
-        orders), as estimates; warnings; bad_rows, and judge, rubric, value and method.
+        missing; as estimates tie (Davidson's nu), order (log-odds of the first place; None where a comparison joins
+        both orders), control (one for each, with its name: log-odds of a difference of size ``unit``, the root mean
+        square of the differences; strengths are those without a difference) and separability (share of pairs of
+        systems whose strengths' intervals don't overlap); interval, warnings; bad_rows, and judge, rubric, value and
+        method. With elo, sequential_elo (k, start, orders), and of each system sequential_elo and
+        sequential_elo_spread, the standard deviation over the orders.
 
     Raises:
-        InputError: the run compares nothing, or its rows don't name systems.
+        InputError: the run compares nothing, its rows don't name systems or lack what is to be controlled for, or a
+            control can't be told from the strengths.
     """
     if rubric.preference is None:
         raise InputError(f"rubric {rubric.name} has no preferred side to rank by", hint="rank takes runs of pairs")
     manifest = store.manifest
-    tally, bad_rows = _Tally(), 0
+    names = control_names(model.get("control", ()))
+    tally, bad_rows = _Tally(names), 0
     for row, verdicts in store.verdicts():
         if row.item is None:
             bad_rows += 1
             continue
         prompt, a, b = _systems(row.item, rubric, systems)
+        gaps = _differences(row.item, rubric, names)
         for outcome, point in _comparisons(row.item.id, verdicts, rubric, manifest, value):
-            tally.add(prompt, a, b, outcome, point, swapped=manifest["orders"] == ["ba"])
+            tally.add(prompt, a, b, outcome, point, gaps, swapped=manifest["orders"] == ["ba"])
     if not tally.outcomes:
         raise InputError("the run has no pairs to rank")
     return {
-        **tally.facts(ties=ties, order=len(manifest["orders"]) == 1, unit="prompt"),
+        **tally.facts(model, order=len(manifest["orders"]) == 1, unit="prompt"),
         "bad_rows": bad_rows,
         "judge": {**manifest["judge"], "status": NOT_VALIDATED},
         "rubric": {"name": rubric.name, "version": rubric.version, "digest": rubric.digest},
@@ -89,34 +118,39 @@ def table_ranking(
     source: Any,
     *,
     systems: tuple[str, str] = (_SYSTEM_A, _SYSTEM_B),
-    ties: Ties = "davidson",
     format: str | None = None,
+    **model: Unpack[Model],
 ) -> dict[str, Any]:
     """The ranking of a table with a row for each comparison, made by people or other tools.
 
     Columns: those that name the systems; ``preference``: A, B or tie, blank where there is none; ``prompt`` or
     ``prompt_id``, if any: rows of one prompt are one cluster; ``order``, if any: ab or ba, which response was read
-    first. With orders each row stays a comparison of its own, and the strengths allow for the first place.
+    first. With orders each row stays a comparison of its own, and the strengths allow for the first place. To control
+    for length or markdown: ``response_a`` and ``response_b``, or counts in columns such as ``length_a`` and
+    ``length_b``.
 
     Args:
         source: As for `evenhand.sources.open_source`.
-        systems, ties: As for `ranking`.
+        systems, model: As for `ranking`.
         format: Input format, None to tell from the file name.
 
     Returns:
         As `ranking`, with ``source`` (the file's name or None) in place of judge, rubric and value.
 
     Raises:
-        ItemError: rows without a system or with another preference or order.
-        InputError: no such source, or no rows.
+        ItemError: rows without a system or with another preference or order, or without what is controlled for.
+        InputError: no such source, no rows, or a control that can't be told from the strengths.
     """
     opened = open_source(source, format=format)
-    tally, problems, ordered, clustered, rows = _Tally(), list[Problem](), set[bool](), False, 0
+    names = control_names(model.get("control", ()))
+    tally, problems, ordered, clustered, rows = _Tally(names), list[Problem](), set[bool](), False, 0
     for rows, raw in enumerate(opened.rows, 1):
-        found = [raw.problem] if raw.problem is not None else _wrong(raw.values, systems)
+        lacking = [] if raw.problem is not None else _lacking(raw.values, systems, names)
+        found = lacking or ([raw.problem] if raw.problem is not None else _wrong(raw.values, systems))
+        gaps = [] if found else _table_differences(raw.values, names, found)
         if found:
             problems += bad_row(rows - 1, raw, found).problems
-            if len(problems) >= _TOLD:
+            if (lacking and rows == 1) or len(problems) >= _TOLD:  # the other rows will lack the same
                 break
             continue
         a, b = (str(raw.values[column]) for column in systems)
@@ -126,24 +160,27 @@ def table_ranking(
         ordered.add(bool(order))
         point = _POINTS.get(_word(raw.values["preference"]))
         cluster = f"row {rows}" if prompt is None else f"prompt {prompt}"
-        tally.add(cluster, a, b, "missing" if point is None else "decided", point, swapped=order == "ba")
+        tally.add(cluster, a, b, "missing" if point is None else "decided", point, gaps, swapped=order == "ba")
     if ordered == {True, False}:
         problems.append(Problem(None, "", "some rows have an order and some don't", "give it in every row or in none"))
     if problems:
         raise ItemError(problems, file=opened.name)
     if not rows:
         raise InputError(f"{opened.name or 'the table'}: no rows")
-    told = tally.facts(ties=ties, order=ordered == {True}, unit="prompt" if clustered else "comparison")
+    told = tally.facts(model, order=ordered == {True}, unit="prompt" if clustered else "comparison")
     return {**told, "bad_rows": 0, "source": opened.name, "method": METHOD}
+
+
+def _lacking(row: Mapping[str, Any], systems: tuple[str, str], controls: Sequence[str]) -> list[Problem]:
+    """Columns that a table has to have and doesn't."""
+    found = [f"no {name}" for name in (*systems, "preference") if name not in row]
+    found += unavailable(controls, row, texts=all(name in row for name in _RESPONSES))
+    return [Problem(None, "", message, f"columns: {', '.join(map(str, row))}"[:500]) for message in found]
 
 
 def _wrong(row: Mapping[str, Any], systems: tuple[str, str]) -> list[Problem]:
     """What keeps a row from being a comparison."""
-    found = [
-        Problem(None, "", f"no {name}", f"columns: {', '.join(map(str, row))}"[:500])
-        for name in (*systems, "preference")
-        if name not in row or (name in systems and not _word(row[name]))
-    ]
+    found = [Problem(None, "", f"{name} is blank", "name the system") for name in systems if not _word(row[name])]
     for name, legal in (("preference", ("a", "b", "tie")), ("order", ("ab", "ba"))):
         if (word := _word(row.get(name))) and word not in legal:
             words = "ab or ba" if name == "order" else "A, B or tie"
@@ -151,14 +188,38 @@ def _wrong(row: Mapping[str, Any], systems: tuple[str, str]) -> list[Problem]:
     return found
 
 
+def _table_differences(row: Mapping[str, Any], names: Sequence[str], problems: list[Problem]) -> list[float]:
+    """Response A's differences from B; what keeps a row from having them goes to the problems."""
+    gaps = []
+    for name in names if _word(row["preference"]) else ():  # rows without a preference are part of no strength
+        try:
+            gaps.append(difference(name, row, [row.get(name) for name in _RESPONSES]))
+        except ValueError as error:
+            problems.append(Problem(None, "", str(error), f"mend it, or leave {name} out of --control"))
+    return gaps
+
+
+def _differences(item: Item, rubric: Rubric, names: Sequence[str]) -> list[float]:
+    """The same of a run's pair."""
+    row = {**item.extra, **item.fields}
+    if lacking := unavailable(names, row, texts=bool(item.fields)):
+        raise InputError(f"item {item.id}: {lacking[0]}", hint=None if item.fields else _NO_TEXTS)
+    try:
+        return [difference(name, row, [item.fields.get(name) for name in rubric.item.responses]) for name in names]
+    except ValueError as error:
+        raise InputError(f"item {item.id}: {error}", hint="mend it, or leave it out of --control") from None
+
+
 def _word(value: Any) -> str:
     return "" if value is None else str(value).strip().casefold()
 
 
 class _Tally:
-    """Comparisons as they are met."""
+    """Comparisons as they are met, with differences to control for."""
 
-    def __init__(self) -> None:
+    def __init__(self, controls: Sequence[str]) -> None:
+        self._controls = controls
+        self._gaps: list[list[float]] = []  # of the first from the second
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         self._points: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self._totals: Counter[str] = Counter()
@@ -166,8 +227,10 @@ class _Tally:
         self._clusters: dict[str, int] = {}
         self._decided: list[tuple[int, int, float, int]] = []  # first, second, points of the first, cluster
 
-    def add(self, cluster: str, a: str, b: str, outcome: str, point: float | None, *, swapped: bool) -> None:
-        """One comparison, and the points of A; swapped if B was read first."""
+    def add(
+        self, cluster: str, a: str, b: str, outcome: str, point: float | None, gaps: list[float], *, swapped: bool
+    ) -> None:
+        """One comparison, the points of A and its differences from B; swapped if B was read first."""
         self._totals[outcome] += 1
         for system, mine in ((a, point), (b, None if point is None else 1 - point)):
             self.outcomes[system][_seen_by(outcome, mine)] += 1
@@ -177,28 +240,57 @@ class _Tally:
         i, j = (self._numbers.setdefault(system, len(self._numbers)) for system in (a, b))
         which = self._clusters.setdefault(cluster, len(self._clusters))
         self._decided.append((j, i, 1 - point, which) if swapped else (i, j, point, which))
+        self._gaps.append([-gap for gap in gaps] if swapped else gaps)
 
-    def facts(self, *, ties: Ties, order: bool, unit: str) -> dict[str, Any]:
+    def facts(self, model: Model, *, order: bool, unit: str) -> dict[str, Any]:
         """All figures."""
-        from evenhand.stats.bradley_terry import bradley_terry
+        import numpy as np
 
+        from evenhand.stats.bradley_terry import bradley_terry
+        from evenhand.stats.elo import sequential_elo
+
+        interval, seed = model.get("interval", "sandwich"), number("seed", model.get("seed", 0))
         first, second, points, clusters = zip(*self._decided, strict=True) if self._decided else ((), (), (), ())
+        gaps = np.array(self._gaps, dtype=float).reshape(len(points), len(self._controls))
+        units = np.sqrt((gaps**2).mean(axis=0)) if len(points) else np.zeros(len(self._controls))
         found = bradley_terry(
-            first, second, points, size=len(self._numbers), clusters=clusters, order=order, ties=ties, unit=unit
+            first, second, points, size=len(self._numbers), clusters=clusters, order=order, unit=unit,
+            ties=model.get("ties", "davidson"), covariates=gaps / np.where(units > 0, units, 1), interval=interval,
+            seed=seed,
+        )  # fmt: skip
+        k = model.get("elo")
+        elo = (
+            None
+            if k is None
+            else sequential_elo(first, second, points, k=number("elo", k), size=len(self._numbers), seed=seed)
         )
         told = []
         for system, counts in self.outcomes.items():
-            number = self._numbers.get(system)
-            standing = None if number is None else found.standings[number]
+            at = self._numbers.get(system)
+            standing = None if at is None else found.standings[at]
             told.append({**_standing(system, counts, self._points[system], unit), **_strength(standing)})
+            if elo is not None:
+                told[-1]["sequential_elo"] = None if at is None else float(elo.mean[at])
+                told[-1]["sequential_elo_spread"] = None if at is None else float(elo.spread[at])
         return {
             "systems": sorted(told, key=_place),
             "comparisons": self._totals.total(),
             "flips": self._totals["flips"],
             "missing": self._totals["missing"],
+            **self._told(found, units),
+            "interval": interval,
+            "sequential_elo": None if elo is None else {"k": elo.k, "start": elo.start, "orders": elo.orders},
+            "warnings": list(found.warnings),
+        }
+
+    def _told(self, found: Ranking, units: Iterable[float]) -> dict[str, Any]:
+        """What else there is to the strengths."""
+        controls = zip(self._controls, units, found.effects, strict=True)
+        return {
             "tie": found.tie.as_dict(),
             "order": found.order.as_dict() if found.order else None,
-            "warnings": list(found.warnings),
+            "control": [{"name": name, "unit": float(unit), **effect.as_dict()} for name, unit, effect in controls],
+            "separability": found.separability.as_dict(),
         }
 
 

@@ -15,6 +15,8 @@ from scipy.special import logsumexp
 
 from evenhand.errors import StatisticError
 from evenhand.stats.bradley_terry import Ranking, bradley_terry
+from evenhand.stats.pairwise import Compared, separability
+from evenhand.stats.strengths import fit, refits
 
 #: Davidson (1970), example 2, six brands of chocolate pudding: i, j, i preferred, j preferred, no preference.
 PUDDING = (
@@ -198,6 +200,97 @@ def test_a_covariate_is_controlled_for() -> None:
     assert low < 0.7 < high
     with pytest.raises(StatisticError, match="told"):
         bradley_terry(**data, covariates=np.where(data["first"] == 0, 1.0, -1.0))
+
+
+def test_a_covariate_that_never_differs_has_a_reason() -> None:
+    """It is left out; the others, before and behind it, keep their places."""
+    data = simulated(np.random.default_rng(2), 500, [0.5, 0.0, -0.5])
+    length = np.random.default_rng(3).normal(0, 1, len(data["points"]))
+    both = bradley_terry(**data, covariates=np.column_stack([np.zeros_like(length), length]), order=True)
+    alone = bradley_terry(**data, covariates=length, order=True)
+    assert both.effects[0].reason == "equal in every comparison"
+    assert both.effects[1] == alone.effects[0]
+    assert (both.order, values(both)) == (alone.order, values(alone))
+
+
+@pytest.mark.parametrize("order", [False, True])
+def test_bootstrap_intervals_are_those_of_refits(order: bool) -> None:
+    """Near the sandwich where prompts are many; the same by the same seed; of strengths, nu, order and covariate."""
+    data = simulated(np.random.default_rng(4), 600, [0.8, 0.2, 0.0, -1.0], nu=0.5, order=0.3, spread=0.8, each=3)
+    data["covariates"] = np.random.default_rng(5).normal(0, 1, len(data["points"]))
+    how = {"interval": "bootstrap", "resamples": 200, "order": order, "unit": "prompt"}
+    found, again = bradley_terry(**data, **how), bradley_terry(**data, **how)
+    sandwich = bradley_terry(**data, order=order, unit="prompt")
+    assert found == again
+    assert bradley_terry(**data, **how, seed=1) != found
+
+    def figures(ranking: Ranking) -> list[Any]:
+        own = [e for s in ranking.standings for e in (s.strength, s.elo, s.win_rate)]
+        return [*own, ranking.tie, *ranking.effects, *([ranking.order] if ranking.order else [])]
+
+    for mine, other in zip(figures(found), figures(sandwich), strict=True):
+        assert (mine.value, mine.n, mine.clusters) == (other.value, other.n, other.clusters)
+        assert mine.se == pytest.approx(other.se, rel=0.25)
+        assert mine.ci == pytest.approx(other.ci, abs=0.5 * other.se)
+        assert mine.method.endswith("percentile bootstrap over prompts, 200 draws")
+    assert [s.rank_ci for s in found.standings] == [s.rank_ci for s in sandwich.standings]
+
+
+def test_a_refit_is_the_fit_to_the_draw() -> None:
+    """Each draw's parameters maximise its own likelihood, in the units that were given; counts are drawn one by one."""
+    data = simulated(np.random.default_rng(6), 40, [0.5, 0.0, -0.5], nu=0.4, each=5)
+    length = 100 * np.random.default_rng(7).normal(0, 1, len(data["points"]))
+    columns = (data["first"], data["second"], data["points"], None, None, None, data["clusters"], length)
+    fitted = fit(Compared.of(*columns), "davidson", "prompt", 0.95)
+    assert fitted is not None
+    drawn = refits(fitted, draws=20, seed=9)
+    rng = np.random.default_rng(9)
+    for x in drawn:
+        times = np.bincount(rng.integers(0, 40, 40), minlength=40)[data["clusters"]]
+        rows = np.repeat(np.arange(len(length)), times)
+        own = bradley_terry(*(data[name][rows] for name in ("first", "second", "points")), covariates=length[rows])
+        assert x[:3] == pytest.approx(np.array(values(own)), abs=1e-6)
+        assert x[3] == pytest.approx(own.effects[0].value, abs=1e-8)
+        assert math.exp(x[4]) == pytest.approx(own.tie.value, abs=1e-6)
+    brands = [(i - 1, j - 1, *outcomes) for i, j, *outcomes in PUDDING]
+    told, plain = counted(*brands, interval="bootstrap"), counted(*brands)
+    for mine, other in zip(told.standings, plain.standings, strict=True):
+        assert mine.strength.se == pytest.approx(other.strength.se, rel=0.12)
+
+
+def test_draws_without_an_estimate_are_told() -> None:
+    """Where one prompt alone keeps a system from having lost all, draws without it have no finite strengths."""
+    first, second = [0] * 12, [1] * 12
+    found = bradley_terry(first, second, [1.0] * 11 + [0.0], interval="bootstrap", unit="prompt")
+    strength = found.standings[0].strength
+    assert strength.value == pytest.approx(math.log(11) / 2)
+    assert strength.ci is None
+    assert "undefined in" in strength.reason
+    with pytest.raises(StatisticError, match="sandwich or bootstrap"):
+        bradley_terry([0], [1], [1], interval="jackknife")  # type: ignore[arg-type]
+
+
+def test_separability_by_hand() -> None:
+    """Pairs whose intervals don't overlap; ends that meet are apart; fewer than two have none."""
+    found = separability([(0.0, 1.0), (1.0, 2.0), (1.5, 3.0), (0.5, 0.9)])
+    assert (found.value, found.n) == (4 / 6, 6)
+    assert "no interval" in found.reason
+    assert separability([(0.0, 1.0)]).reason == "fewer than two intervals"
+    assert separability([]).value is None
+    two = counted((0, 1, 90, 10, 0))
+    assert two.separability.value == 1.0
+
+
+def test_many_systems() -> None:
+    """Above 1,000 systems there are no rank intervals, and a warning; all else stands."""
+    rng = np.random.default_rng(8)
+    size = 1001
+    first = np.concatenate([np.arange(size), rng.integers(0, size, 20_000)])
+    second = (first + np.concatenate([np.ones(size, dtype=int), rng.integers(1, size, 20_000)])) % size
+    found = bradley_terry(first, second, rng.integers(0, 2, len(first)).astype(float), order=False)
+    assert found.warnings == ("no rank intervals: more than 1,000 systems",)
+    assert [s.rank_ci for s in found.standings] == [None] * size
+    assert sum(s.strength.ci is not None for s in found.standings) == size
 
 
 def test_a_system_that_always_wins_has_no_number() -> None:

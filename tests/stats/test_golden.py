@@ -16,7 +16,9 @@ import pytest
 
 from evenhand.stats.agreement import cohen_kappa, confusion, exact_agreement, fleiss_kappa, krippendorff_alpha
 from evenhand.stats.association import bias, kendall, mean_absolute_error, pearson, spearman
-from evenhand.stats.resample import Resampling
+from evenhand.stats.elo import sequential_elo
+from evenhand.stats.pairwise import separability
+from evenhand.stats.resample import Resampling, mean_interval
 from evenhand.stats.table import Ratings
 
 Shared = Callable[[str], Path]
@@ -272,3 +274,121 @@ def test_gaokao_types(shared: Shared) -> None:
         assert math.fsum(item["score"] for item in items) == figures["total_score"], name
         assert len(items) == figures["question_num"], name
     assert seen == 12
+
+
+def test_qlora_elo(shared: Shared) -> None:
+    """The paper's Elo table within 1 point: K = 4, start 1000, ties half, mean over random orders. K = 32 is not it."""
+    table = {
+        "gpt4": 1348, "65b-guanaco": 1022, "30b-guanaco": 992, "vicuna-13b": 974, "gpt35": 966, "13b-guanaco": 916,
+        "bard": 902, "7b-guanaco": 879,
+    }  # fmt: skip
+    names, rows = list(table), []
+    for path in sorted(shared("data/qlora_gpt4_pairwise").glob("*.jsonl")):
+        sides = path.name.split("-gpt-4-reviewer")[0].split("-vs-")
+        pair = [names.index(s.removeprefix("answer-").split("-vicuna-generations")[0]) for s in sides]
+        scores = [json.loads(line)["score"] for line in path.read_text(encoding="utf-8").splitlines()]
+        rows += [(*pair, {1: 1.0, 2: 0.0, 3: 0.5}[score]) for score in scores if score != -1]
+    first, second, points = zip(*rows, strict=True)
+    assert (len(rows), points.count(1.0), points.count(0.0), points.count(0.5)) == (4467, 2512, 1355, 600)
+    found = sequential_elo(first, second, points, k=4, orders=4000)
+    assert found.mean == pytest.approx(list(table.values()), abs=1)
+    assert found.mean.sum() == pytest.approx(8000)
+    faster = sequential_elo(first, second, points, k=32, orders=200)
+    assert faster.mean[[0, 7]] == pytest.approx([1375, 873], abs=3)
+
+
+Stats = dict[str, dict[str, Any]]
+ARENA = {"mt_bench": "arena_to_mt_bench", "arena_hard": "arena_to_arena_hard", "alpaca_LC": "alpaca_to_arena"}
+
+
+def _arena(shared: Shared, name: str) -> Stats:
+    lines = shared(f"data/arena_hard_stats/bootstrap_stats_{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["model"]: row for row in map(json.loads, lines)}
+
+
+def _in_arena(shared: Shared, name: str) -> Stats:
+    """The 20 models that all have, by their names in Chatbot Arena."""
+    names = json.loads(shared(f"data/arena_hard_stats/{ARENA[name]}.json").read_text(encoding="utf-8"))
+    found = {model.lower(): row for model, row in _arena(shared, name).items()}  # the map's case is not the files'
+    pairs = ((theirs, arena) if name == "alpaca_LC" else (arena, theirs) for arena, theirs in names.items())
+    return {arena: found[theirs.lower()] for arena, theirs in pairs}
+
+
+@pytest.mark.parametrize(
+    ("name", "models", "overlapping", "separable"),
+    [
+        ("mt_bench", 25, 197, 34.33), ("alpaca_LC", 20, 23, 87.89), ("arena_hard", 28, 76, 79.89),
+        ("20k_votes_elo", 20, 51, 73.16), ("arena_hard:20", 20, 30, 84.21), ("mt_bench:20", 20, 121, 36.32),
+    ],
+)  # fmt: skip
+def test_separability(shared: Shared, name: str, models: int, overlapping: int, separable: float) -> None:
+    """The published shares of pairs of models with separate 95 % intervals, of all models and of the 20 in common."""
+    benchmark, _, common = name.partition(":")
+    rows = _in_arena(shared, benchmark) if common else _arena(shared, benchmark)
+    assert len(rows) == models
+    found = separability([(row["lower"], row["upper"]) for row in rows.values()])
+    assert found.value is not None and found.n == models * (models - 1) // 2
+    assert round(found.n * (1 - found.value)) == overlapping
+    assert round(100 * found.value, 2) == separable
+
+
+@pytest.mark.parametrize(
+    ("name", "rho", "tau"),
+    [("arena_hard", 0.921805, 0.789474), ("mt_bench", 0.887218, 0.736842), ("alpaca_LC", 0.870677, 0.684211)],
+)
+def test_benchmarks_rank_as_people_vote(shared: Shared, name: str, rho: float, tau: float) -> None:
+    """Rank correlations of three benchmarks with 20,000 votes over 20 models."""
+    votes, scores = _arena(shared, "20k_votes_elo"), _in_arena(shared, name)
+    assert votes.keys() == scores.keys()
+    pairs = [[scores[model]["score"], votes[model]["score"]] for model in votes]
+    ratings = Ratings.of(pairs, "interval", raters=("benchmark", "votes"))
+    assert round(spearman(ratings).value or 0, 6) == rho
+    assert round(kendall(ratings).value or 0, 6) == tau
+
+
+def test_arena_hard_percentiles(shared: Shared) -> None:
+    """The bounds of every model are the 2.5 and 97.5 percentiles of its bootstrap replicates."""
+    rows = _arena(shared, "arena_hard")
+    for row in rows.values():
+        assert np.quantile(row["results"], [0.025, 0.975]) == pytest.approx([row["lower"], row["upper"]], abs=1e-9)
+    turbo = rows["gpt-3.5-turbo-1106"]
+    assert [turbo[name] for name in ("score", "lower", "upper")] == pytest.approx([18.87, 16.2795, 21.80075], abs=1e-9)
+    assert len(turbo["results"]) == 1000
+
+
+def _alpaca(shared: Shared, name: str) -> Stats:
+    with shared(f"data/alpaca_eval_leaderboards/{name}_leaderboard.csv").open(encoding="utf-8", newline="") as file:
+        return {row[""]: row for row in csv.DictReader(file)}
+
+
+def _of_counts(row: dict[str, str]) -> tuple[float, float]:
+    """Win rate and its standard error in percent from wins, losses and draws alone."""
+    counts = [int(float(row[name])) for name in ("n_wins", "n_draws", "n_wins_base")]
+    assert sum(counts) == int(float(row["n_total"]))
+    found = mean_interval(np.repeat([1.0, 0.5, 0.0], counts))
+    assert found.value is not None
+    assert found.se is not None or found.reason == "all values equal: no interval"
+    return 100 * found.value, 100 * (found.se or 0.0)
+
+
+def test_alpaca_eval_1_from_counts(shared: Shared) -> None:
+    """All 102 win rates and 99 of the 102 standard errors; the other three were written with other errors."""
+    rows = _alpaca(shared, "alpaca_eval_gpt4")
+    found = {name: _of_counts(row) for name, row in rows.items()}
+    assert len(rows) == 102
+    assert [rate for rate, _ in found.values()] == pytest.approx(
+        [float(r["win_rate"]) for r in rows.values()], abs=6e-9
+    )
+    off = {name for name, row in rows.items() if abs(found[name][1] - float(row["standard_error"])) > 5e-9}
+    assert off == {"humpback-llama2-70b", "humpback-llama-65b", "baize-v2-7b"}
+    assert found["alpaca-7b"] == pytest.approx((26.459627329192543, 1.535711469748), abs=1e-12)
+
+
+def test_alpaca_eval_2_from_counts(shared: Shared) -> None:
+    """222 of 223 unweighted win rates; one row's counts and rate don't go together. Weighted rates need more."""
+    rows = _alpaca(shared, "weighted_alpaca_eval_gpt4_turbo")
+    off = {n for n, row in rows.items() if abs(_of_counts(row)[0] - float(row["discrete_win_rate"])) > 1e-9}
+    assert len(rows) == 223
+    assert off == {"aligner-2b_gpt-4-turbo-2024-04-09"}
+    weighted = {n for n, row in rows.items() if abs(_of_counts(row)[0] - float(row["win_rate"])) > 1e-6}
+    assert len(weighted) == 221

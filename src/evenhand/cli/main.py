@@ -18,11 +18,12 @@ INTERRUPTED = 130
 _COMMANDS = {
     "judge": ("judge_cmd:judge_command", "Score or compare every item of a file; run again to resume."),
     "show": ("run_cmds:show", "A run's figures, or everything about one item."),
-    "rank": ("run_cmds:rank", "Systems by whose responses are preferred, with intervals."),
+    "rank": ("rank_cmd:rank_command", "Systems by whose responses are preferred, with intervals."),
     "compare": ("compare_cmd:compare_command", "Which system is better, by how much, how sure."),
     "agree": ("agree_cmd:agree_command", "A run's judge against people, and people against each other."),
     "study": ("study_cmd:study_command", "Which scale or detail to use: a run on several, side by side."),
     "correct": ("correct_cmd:correct_command", "A run's figures corrected for its judge's errors."),
+    "variance": ("variance_cmd:variance_command", "What scores vary with, and where the next call is best spent."),
     "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),
     "rescore": ("run_cmds:rescore_command", "Read a run's stored replies again; never calls."),
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),

@@ -1,4 +1,4 @@
-"""``evenhand show``, ``rank``, ``export`` and ``rescore``: commands about a stored run."""
+"""``evenhand show``, ``export`` and ``rescore``: commands about a stored run."""
 
 from __future__ import annotations
 
@@ -57,51 +57,6 @@ def _show_item(run: str, item_id: str, *, as_json: bool) -> None:
         return
     for line in item_lines(told):
         say(line)
-
-
-@click.command()
-@click.argument("run", metavar="RUN|RATINGS")
-@click.option(
-    "--systems", metavar="A,B", default="system_a,system_b", show_default=True,
-    help="The columns that name the systems of response A and B.",
-)  # fmt: skip
-@click.option(
-    "--ties", type=click.Choice(["davidson", "half"]), default="davidson", show_default=True,
-    help="Ties as an outcome of their own in the strengths, or as half a win.",
-)  # fmt: skip
-@options.value_option
-@options.json_option
-def rank(run: str, systems: str, ties: str, value: str, as_json: bool) -> int:
-    """Systems by whose responses are preferred: strength, rank and win rate, with intervals.
-
-    RUN is a run of pairs; RATINGS a table of comparisons with columns system_a, system_b, preference (A, B
-    or tie), and prompt and order (ab or ba) where there are any.
-
-    Example, after evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many:
-    evenhand rank runs/many
-    """
-    a, _, b = (piece.strip() for piece in systems.partition(","))
-    if not a or not b or a == b:
-        raise click.UsageError(f"--systems takes two columns, as in model_a,model_b, not {systems!r}")
-    how: dict[str, Any] = {"systems": (a, b), "ties": ties}
-    if run == "-" or Path(run).is_file():
-        from evenhand.ranking import table_ranking
-
-        if value != "stated":
-            raise click.UsageError("--value goes with a run; a table has the preferences as they are")
-        facts = table_ranking(run, **how)
-    else:
-        from evenhand.api import Run
-
-        facts = Run(run).ranking(value=value, **how)  # type: ignore[arg-type]
-    if as_json:
-        say(json.dumps(facts, ensure_ascii=False))
-        return 0
-    from evenhand.report.console import Terminal
-    from evenhand.report.standings import print_ranking
-
-    print_ranking(facts, Terminal(highlight=False, emoji=False))
-    return 0
 
 
 @click.command()

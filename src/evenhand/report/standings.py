@@ -46,8 +46,16 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
     """What else there is to know of the strengths."""
     shift = facts["order"]
     if shift and shift["value"] is not None:
-        interval = " ({:+.2f} to {:+.2f})".format(*shift["ci"]) if shift["ci"] else ""
-        yield f"first place: {shift['value']:+.2f} log-odds{interval}, allowed for in the strengths"
+        interval = " ({:+z.2f} to {:+z.2f})".format(*shift["ci"]) if shift["ci"] else ""
+        yield f"first place: {shift['value']:+z.2f} log-odds{interval}, allowed for in the strengths"
+    yield from _controls(facts["control"])
+    if (share := facts["separability"])["value"] is not None:
+        pairs = f"{round(share['value'] * share['n'])} of {counted(share['n'], 'pair')} of systems"
+        yield f"intervals of strength apart: {pairs} ({share['value']:.1%})"
+    if elo := facts["sequential_elo"]:
+        rated = [(s["sequential_elo"], s["system"]) for s in facts["systems"] if s["sequential_elo"] is not None]
+        told = ", ".join(f"{system} {rating:.0f}" for rating, system in sorted(rated, key=lambda pair: -pair[0]))
+        yield f"Elo K={elo['k']:g}, mean over {elo['orders']} random orders, to set beside other tables only: {told}"
     reasons: dict[str, list[str]] = {}
     for system in facts["systems"]:
         if system["strength_note"]:
@@ -55,6 +63,18 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
     for reason, names in reasons.items():
         yield f"strength of {'all' if len(names) == len(facts['systems']) else ', '.join(names)}: {reason}"
     yield from facts["warnings"]
+
+
+def _controls(controls: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What was controlled for, and how much it moves preferences."""
+    if controls:
+        yield f"strengths are those at equal {', '.join(control['name'] for control in controls)}"
+    for control in controls:
+        if control["value"] is None:
+            yield f"more {control['name']}: {control['reason']}"
+        else:
+            interval = "({:+z.2f} to {:+z.2f})".format(*control["ci"]) if control["ci"] else f"({control['reason']})"
+            yield f"more {control['name']}: {control['value']:+z.2f} log-odds a typical difference {interval}"
 
 
 def _table(*columns: str) -> Table:
@@ -67,8 +87,8 @@ def _table(*columns: str) -> Table:
 
 def _strength(system: Mapping[str, Any]) -> tuple[str, str, str, str]:
     ranks = "{} to {}".format(*system["rank_ci"]) if system["rank_ci"] else "-"
-    interval = "{:+.2f} to {:+.2f}".format(*system["strength_ci"]) if system["strength_ci"] else "-"
-    return str(system["rank"]), ranks, f"{system['strength']:+.2f}", interval
+    interval = "{:+z.2f} to {:+z.2f}".format(*system["strength_ci"]) if system["strength_ci"] else "-"
+    return str(system["rank"]), ranks, f"{system['strength']:+z.2f}", interval
 
 
 def _rate(rate: float | None, ci: Sequence[float] | None) -> tuple[str, str]:

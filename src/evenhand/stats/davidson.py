@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 
 from evenhand.stats.table import Floats, Ints
@@ -115,29 +116,30 @@ def chances(eta: Floats, tau: float | None) -> Chances:
     return Chances(first / total, tie / total, second / total)
 
 
-def maximum(outcomes: Outcomes, *, ties: bool) -> Maximum | None:
+def maximum(outcomes: Outcomes, *, ties: bool, start: Floats | None = None) -> Maximum | None:
     """The maximum of the likelihood, by Newton steps that never go down.
 
     Args:
         outcomes: Rows that link all systems; weights of the order of one.
         ties: Ties are an outcome of their own. Otherwise there must be none.
+        start: Parameters to start from; default: equal strengths.
 
     Returns:
         None where there is no finite maximum. That shows in the curvature: along a direction in which the likelihood
         never stops growing, curvature is at most slope times reach, so that it vanishes with the slope. At a true
         maximum outcomes for and against every direction keep it well above.
     """
-    x: Floats = np.zeros(outcomes.size + outcomes.effects.shape[1] + ties)
-    if ties:
+    x: Floats = np.zeros(outcomes.size + outcomes.effects.shape[1] + ties) if start is None else start.copy()
+    if ties and start is None:
         tied = outcomes.ties.sum()
         x[-1] = np.log(2 * tied / (outcomes.total.sum() - tied))
     flat = _FLAT * max(1.0, outcomes.total.sum() / 1e6)
     value, slope, curve = _at(outcomes, x, ties)
     for _ in range(_STEPS):
-        least = np.linalg.eigvalsh(curve)[0]
-        if np.abs(slope).max() <= flat or least < _SINGULAR:
+        root = _root(curve, _SINGULAR)
+        if np.abs(slope).max() <= flat or root is None:
             break
-        step = np.linalg.solve(curve, slope)
+        step = cho_solve(root, slope)
         if np.abs(step).max() <= _STILL:
             break
         for _ in range(_STEPS):
@@ -149,12 +151,21 @@ def maximum(outcomes: Outcomes, *, ties: bool) -> Maximum | None:
         value, slope, curve = better
     else:
         return None
-    if least < _RUNAWAY:
+    if _root(curve, _RUNAWAY) is None:
         return None
     x[: outcomes.size] -= x[: outcomes.size].mean()
     inverse = np.linalg.inv(curve).astype(float)
     inverse[: outcomes.size, : outcomes.size] -= 1 / outcomes.size
     return Maximum(x, inverse)
+
+
+def _root(curve: Floats, least: float) -> tuple[Floats, bool] | None:
+    """Cholesky factor of a curvature less `least` in every direction; None where some direction has no more than it."""
+    try:
+        factor: tuple[Floats, bool] = cho_factor(curve - least * np.eye(len(curve)), check_finite=False)
+    except LinAlgError:
+        return None
+    return factor
 
 
 def residuals(outcomes: Outcomes, x: Floats, *, ties: bool) -> tuple[Floats, Floats]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import StatisticError
 from evenhand.stats.davidson import Outcomes, parts
+from evenhand.stats.estimates import Estimate
 from evenhand.stats.table import Floats, Ints
 
 #: (won, lost) against other parts -> why a part has no strength among them.
@@ -101,14 +103,53 @@ class Compared(NamedTuple):
         """Without the other effects."""
         return self._replace(outcomes=replace(self.outcomes, effects=self.outcomes.effects[:, :1]))
 
+    def with_effects_that_vary(self) -> tuple[Compared, NDArray[np.bool_]]:
+        """Without effects that are 0 throughout; and which of them are kept, shape (k,)."""
+        live = np.asarray(self.outcomes.effects.any(axis=0))
+        return self._replace(outcomes=replace(self.outcomes, effects=self.outcomes.effects[:, live])), live
+
+    def joined(self) -> tuple[Ints, Ints]:
+        """The first row of each cell of `cells`, and the cell of each row."""
+        o = self.outcomes
+        if o.effects.size and np.ptp(o.effects, axis=0).any():
+            own = np.arange(len(o.first))
+            return own, own
+        _, rows, at = np.unique(o.pair, return_index=True, return_inverse=True)
+        return rows, at
+
     def cells(self) -> Outcomes:
         """Rows with the same systems and effects joined; as they are where a covariate differs."""
         o = self.outcomes
-        if o.effects.size and np.ptp(o.effects, axis=0).any():
+        rows, at = self.joined()
+        if len(rows) == len(at):
             return o
-        keys, at = np.unique(o.first * o.size + o.second, return_inverse=True)
-        wins, ties, losses = (np.bincount(at, w, len(keys)).astype(float) for w in (o.wins, o.ties, o.losses))
-        return Outcomes(keys // o.size, keys % o.size, wins, ties, losses, o.effects[: len(keys)], o.size)
+        wins, ties, losses = (np.bincount(at, w, len(rows)).astype(float) for w in (o.wins, o.ties, o.losses))
+        return Outcomes(o.first[rows], o.second[rows], wins, ties, losses, o.effects[rows], o.size)
+
+
+def separability(intervals: Sequence[tuple[float, float]]) -> Estimate:
+    """Share of pairs of systems whose intervals don't overlap; ends that meet don't.
+
+    A description of how well a set of comparisons tells systems apart; it has no interval of its own. The share falls
+    with systems that are alike, so it compares judges or sets of prompts on the same systems only.
+
+    Args:
+        intervals: (low, high) of each system.
+
+    Returns:
+        n counts pairs; no value for fewer than two systems.
+
+    Source: Li et al. (2024), "From Crowdsourced Data to High-Quality Benchmarks: Arena-Hard and BenchBuilder
+        Pipeline", separability with confidence.
+    """
+    size = len(intervals)
+    pairs = size * (size - 1) // 2
+    if not pairs:
+        return Estimate(None, reason="fewer than two intervals")
+    ends = np.array(sorted(intervals), dtype=float)
+    apart = sum(int((ends[:i, 1] <= low).sum()) for i, low in enumerate(ends[:, 0]))
+    reason = "a count of the pairs that there are: no interval"
+    return Estimate(apart / pairs, n=pairs, method="share of pairs whose intervals don't overlap", reason=reason)
 
 
 def main_part(outcomes: Outcomes) -> tuple[Ints | None, list[str]]:

@@ -330,3 +330,15 @@ def _interval(values: Floats, value: float, groups: int, level: float, method: M
     ends = [ndtr(centre + (centre + z) / max(1e-6, 1 - tilt * (centre + z))) for z in (-reach, reach)]
     low, high = (float(q) for q in np.quantile(good, ends))
     return Interval((low, high), widen * float(good.std(ddof=1)), text, warnings=warnings + few(groups))
+
+
+def percentile_interval(values: Floats, value: float, groups: int, *, level: float = CONFIDENCE) -> Interval:
+    """Percentile interval of a value from bootstrap draws made elsewhere, widened as in `bootstrap`.
+
+    Args:
+        values: The statistic in each draw, shape (draws,); NaN where undefined.
+        value: The statistic of the data.
+        groups: Clusters, 2 or more.
+        level: Confidence level.
+    """
+    return _interval(values, value, groups, level, "percentile", 0.0)
