@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
-
-import platformdirs
 
 from evenhand._canon import digest
 from evenhand.backend import Backend
+from evenhand.backends.memory import Memory
 from evenhand.errors import AccessError, FinalBackendError, RetryableBackendError, UnsupportedFeatureError
 from evenhand.parse import read
 from evenhand.rubric.model import Form, OutputField, Rubric
@@ -62,7 +58,7 @@ class FormChoice:
                 hint=f"rubric {rubric.name} accepts {', '.join(rubric.output.forms)}",
             )
         self._rubric = rubric
-        self._memory = digest([dict(backend.identity), list(self._candidates)])
+        self._memory, self._key = Memory("forms.json"), digest([dict(backend.identity), list(self._candidates)])
         self._lock = asyncio.Lock()
         self._refused: set[Form] = set()
         self._no_access: AccessError | None = None
@@ -71,7 +67,7 @@ class FormChoice:
         if backend.deterministic:
             known = self._candidates[0]
         self.proved: Form | None = known if known in self._candidates else None
-        remembered = _recall().get(self._memory)
+        remembered = self._memory.recall(self._key)
         self._remembered = remembered if remembered in self._candidates else None
         self.form: Form | None = self.proved or self._remembered
 
@@ -181,7 +177,7 @@ class FormChoice:
     def _keep(self, form: Form | None) -> None:
         if form != self._remembered:
             self._remembered = form
-            _remember(self._memory, form)
+            self._memory.remember(self._key, form)
 
 
 def proves(form: Form, reply: Reply, fields: Fields, rubric: Rubric) -> bool | None:
@@ -247,34 +243,3 @@ def _is(value: Any, kind: str) -> bool:
     if isinstance(value, bool) and kind != "boolean":
         return False
     return isinstance(value, _TYPES[kind]) and not (kind == "integer" and isinstance(value, float) and value % 1 != 0)
-
-
-def _file() -> Path:
-    folder = os.environ.get("EVENHAND_STATE") or platformdirs.user_state_dir("evenhand")
-    return Path(folder) / "forms.json"
-
-
-def _recall() -> Mapping[str, str]:
-    try:
-        known = json.loads(_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}  # a convenience only: what is forgotten is found out again
-    if not isinstance(known, dict):
-        return {}
-    return {key: form for key, form in known.items() if isinstance(form, str)}
-
-
-def _remember(key: str, form: Form | None) -> None:
-    known = dict(_recall())
-    if form is None:
-        known.pop(key, None)
-    else:
-        known[key] = form
-    temporary = _file().with_suffix(f".{os.getpid()}")
-    try:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(known), encoding="utf-8")
-        temporary.replace(_file())
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
