@@ -11,6 +11,9 @@ from evenhand.errors import UnknownNameError
 TABLES: dict[str, dict[str, str]] = {
     "backend": {
         "openai": "evenhand.backends.openai_chat:open_backend",
+        "anthropic": "evenhand.backends.anthropic_messages:open_backend",
+        "gemini": "evenhand.backends.gemini:open_backend",
+        "bedrock": "evenhand.backends.bedrock:open_backend",
         "local": "evenhand.backends.local:open_backend",
         "replay": "evenhand.backends.replay:open_backend",
         "fake": "evenhand.backends.fake:open_backend",

@@ -9,8 +9,15 @@ from urllib.parse import quote
 import pytest
 
 from evenhand.backend import BackendSettings
-from evenhand.backends.endpoint import find_endpoint, redactor
+from evenhand.backends.endpoint import Endpoint, redactor
+from evenhand.backends.endpoint import find_endpoint as find_endpoint_of
+from evenhand.backends.openai_chat import PLACE
 from evenhand.errors import InputError
+
+
+def find_endpoint(url: str | None, headers: dict[str, str]) -> Endpoint:
+    return find_endpoint_of(url, headers, PLACE)
+
 
 SECRET = 'sk-a+b/c=d&e"f g'
 JUNK = [

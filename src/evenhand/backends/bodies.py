@@ -104,5 +104,10 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; nothing for what is no list."""
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")

@@ -8,7 +8,8 @@ from typing import Any
 
 from evenhand.backend import Request
 from evenhand.backends.bodies import amount, count, text
-from evenhand.backends.wire import SYSTEM_ROLE
+from evenhand.backends.content import without_system
+from evenhand.backends.logprobs import distributions
 from evenhand.errors import RetryableBackendError
 from evenhand.images import data_url
 from evenhand.verdict import Reply, ToolCall, Usage
@@ -16,26 +17,24 @@ from evenhand.verdict import Reply, ToolCall, Usage
 _SCHEMA_NAME = "verdict"
 
 
-def body_of(request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
+def body_of(request: Request, model: str, sampling: Mapping[str, Any], *, system: bool = True) -> dict[str, Any]:
     """The body to send.
 
     Args:
-        request: The request; its settings become parameters of the same name.
+        request: The request.
         model: Model to ask for.
-        learned: Parameter -> the name this endpoint wants instead, or None where it takes no such parameter.
+        sampling: Its sampling settings, under the names this endpoint takes.
+        system: The endpoint takes system messages.
 
     Raises:
         FinalBackendError: an image is gone, or changed since the item was read.
     """
-    messages = [_with_images(message, request) for message in request.messages]
+    messages = request.messages if system else without_system(request.messages)
     body: dict[str, Any] = {
         "model": model,
-        "messages": _without_system(messages) if SYSTEM_ROLE in learned else messages,
+        "messages": [_with_images(message, request) for message in messages],
+        **sampling,
     }
-    for name, value in request.settings.items():
-        sent_as = learned.get(name, name)
-        if sent_as is not None and value is not None:
-            body[sent_as] = value
     if request.form == "schema":
         schema = {"name": request.function or _SCHEMA_NAME, "strict": True, "schema": request.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -62,18 +61,10 @@ def _with_images(message: Mapping[str, Any], request: Request) -> Mapping[str, A
     return {**message, "content": parts}
 
 
-def learn(refused: str, request: Request, learned: dict[str, str | None]) -> None:
-    """Note that the endpoint refuses a parameter: its replacement first, then nothing.
-
-    Concurrent requests may learn the same thing; that changes nothing.
-    """
-    for name in request.settings:
-        if learned.get(name, name) == refused:
-            learned[name] = "max_completion_tokens" if refused == "max_tokens" else None
-
-
-def reply_of(data: Any, latency_s: float) -> Reply:
+def reply_of(data: Any, latency_s: float, request: Request | None = None) -> Reply:
     """The reply in a decoded body; of several choices the one with index 0, or else the first.
+
+    With what was asked, token probabilities in the body become distributions.
 
     Raises:
         RetryableBackendError: not a chat completion.
@@ -87,12 +78,15 @@ def reply_of(data: Any, latency_s: float) -> Reply:
         raise RetryableBackendError("the reply is no chat completion: its choice has no message")
     if choice.get("finish_reason") == "error":
         raise RetryableBackendError("the server broke off while it was answering")
-    return replace(
+    reply = replace(
         message_reply(message),
         finish=text(choice.get("finish_reason")),
         model=text(data.get("model")),
         usage=_usage(data.get("usage"), latency_s),
     )
+    if request is None:
+        return reply
+    return replace(reply, distributions=distributions(reply, choice.get("logprobs"), request))
 
 
 def message_reply(message: Mapping[str, Any]) -> Reply:
@@ -142,14 +136,3 @@ def _usage(usage: Any, latency_s: float) -> Usage:
         cost_usd=amount(cost),
         latency_s=latency_s,
     )
-
-
-def _without_system(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """System text moved to the head of the first user message."""
-    system = [m["content"] for m in messages if m["role"] == "system"]
-    rest = [dict(m) for m in messages if m["role"] != "system"]
-    if not rest or not system:
-        return [{"role": "user", "content": "\n\n".join(system)}] if system else list(rest)
-    head, content = "\n\n".join(system), rest[0]["content"]
-    parts = [{"type": "text", "text": head}, *content] if isinstance(content, list) else f"{head}\n\n{content}"
-    return [{**rest[0], "content": parts}, *rest[1:]]

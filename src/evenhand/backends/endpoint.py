@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from evenhand.backends.keys import SERVICE, find_key
 from evenhand.errors import InputError
 
 #: Shorter values are words like "none" or "EMPTY"; blotting them out would garble replies.
@@ -20,6 +21,7 @@ _SHORTEST_SECRET = 8
 _LIKE_A_KEY = re.compile(r"(?=sk-|.*[A-Z0-9])[\w.~+/=-]+")
 _BLOT = "[redacted]"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
@@ -29,26 +31,31 @@ class Place:
 
     Attributes:
         url: Base URL where none is given.
-        key_env: Environment variable of the key.
+        keys: Environment variables of the key; the first one set counts.
         url_env: Environment variable of the base URL, "" for none.
         header: Header of the key.
         prefix: What stands before the key in it.
-        path: End of an address that users give along with the base, and that is cut off.
+        ends: Ends of an address that users give along with the base, cut off one after another.
         example: A base URL, for messages.
         fixed: Headers that every request has.
+        key_needed: No request goes beyond this machine without a key.
+        others: Host, or the end of one -> what differs there, for providers that speak the same language.
     """
 
     url: str
-    key_env: str
+    keys: tuple[str, ...]
     url_env: str = ""
     header: str = "Authorization"
     prefix: str = "Bearer "
-    path: str = ""
+    ends: tuple[str, ...] = ()
     example: str = "http://127.0.0.1:8000/v1 or https://host/v1"
     fixed: Mapping[str, str] = field(default_factory=dict)
+    key_needed: bool = True
+    others: Mapping[str, Place] = field(default_factory=dict)
 
-
-OPENAI = Place("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", path="/chat/completions")
+    def at(self, host: str) -> Place:
+        """The place for a host."""
+        return next((o for name, o in self.others.items() if host == name or host.endswith(f".{name}")), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Endpoint:
         return proxy
 
 
-def find_endpoint(base_url: str | None, headers: Mapping[str, str], place: Place = OPENAI) -> Endpoint:
+def find_endpoint(base_url: str | None, headers: Mapping[str, str], place: Place) -> Endpoint:
     """The endpoint of settings and environment.
 
     Args:
@@ -109,16 +116,21 @@ def find_endpoint(base_url: str | None, headers: Mapping[str, str], place: Place
     Raises:
         InputError: an address that can't be used, no key for a server beyond this machine, or a broken header.
     """
-    key = os.environ.get(place.key_env, "").strip()
-    if base_url is None and place.url_env and place.url_env in os.environ:
-        parts = _address(os.environ[place.url_env], place.url_env, key, place)
-    else:
-        parts = _address(place.url if base_url is None else base_url, "base URL", key, place)
-    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(place.path)}"
-    own = {name.lower() for name in headers}
-    loopback = is_loopback(parts.hostname or "")
-    if not key and not loopback and not own & {"authorization", "api-key", "x-api-key", place.header.lower()}:
-        hint = f"set {place.key_env}, to any text where the server wants none"
+    own_url = base_url is None and place.url_env in os.environ
+    given, named = (os.environ[place.url_env], place.url_env) if own_url else (base_url, "base URL")
+    parts = _address(place.url if given is None else given, named, place)
+    host = parts.hostname or ""
+    place, loopback = place.at(host), is_loopback(host)
+    path = parts.path.rstrip("/")
+    for end in place.ends:
+        path = path.removesuffix(end)
+    base = f"{parts.scheme}://{parts.netloc}{path}"
+    own = {name.lower() for name in headers} & {*_KEY_HEADERS, place.header.lower()}
+    key = find_key(place.keys, stored=not loopback and not own)
+    if place.key_needed and not (key or loopback or own):
+        hint = (
+            f"set {place.keys[0]}, to any text where the server wants none; or keep it in a keyring, service {SERVICE}"
+        )
         raise InputError(f"no API key for {base}", hint=hint)
     sent = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "evenhand", **place.fixed}
     if key and place.header.lower() not in own:
@@ -133,7 +145,7 @@ def find_endpoint(base_url: str | None, headers: Mapping[str, str], place: Place
     return Endpoint(base, query, sent, _secrets(key, headers, parts.query), loopback)
 
 
-def _address(given: str, named: str, key: str, place: Place) -> SplitResult:
+def _address(given: str, named: str, place: Place) -> SplitResult:
     """The parts of an address that can be used.
 
     Raises:
@@ -152,9 +164,10 @@ def _address(given: str, named: str, key: str, place: Place) -> SplitResult:
     if not given:
         raise InputError(f"{named} is empty", hint=f"{hint}; leave it out altogether for {place.url}")
     if "@" in given:
-        hint = f"{hint}; give a key in {place.key_env}"
+        hint = f"{hint}; give a key in {place.keys[0]}"
     shown = re.split(r"[?#]", given, maxsplit=1)[0].rpartition("@")[2]
-    shown = redactor((key,) if len(key) >= _SHORTEST_SECRET else ())(shown)
+    keys = (os.environ.get(name, "").strip() for name in place.keys)
+    shown = redactor(tuple(key for key in keys if len(key) >= _SHORTEST_SECRET))(shown)
     raise InputError(f"{named} {shown!r} can't be used: {wrong}", hint=hint)
 
 

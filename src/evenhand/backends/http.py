@@ -6,6 +6,7 @@ What an endpoint refuses by name (a sampling parameter, the system role) is left
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.bodies import decode, encode
@@ -25,8 +27,9 @@ from evenhand.backends.http_errors import (
     read_fault,
     refused_parameter,
     refuses_system_role,
-    retry_after,
 )
+from evenhand.backends.prompt_cut import require_whole
+from evenhand.backends.waits import retry_after
 from evenhand.backends.wire import SYSTEM_ROLE, Wire
 from evenhand.errors import AccessError, BackendError, FinalBackendError, InputError, RetryableBackendError
 from evenhand.rubric.model import Form
@@ -55,6 +58,9 @@ class HttpBackend:
     def __init__(self, wire: Wire, settings: BackendSettings) -> None:
         if not settings.model:
             raise InputError(f"judge {wire.name} names no model", hint=f"as in {wire.name}:MODEL")
+        if unknown := [n for n, v in settings.sampling.items() if v is not None and n not in (wire.settings or (n,))]:
+            hint = f"it takes {', '.join(wire.settings or ())}"
+            raise InputError(f"judge {wire.name} has no setting {unknown[0]}", hint=hint)
         self.name, self.forms, self.takes_images = wire.name, wire.forms, wire.takes_images
         self.model = settings.model
         self.learned: dict[str, str | None] = {}
@@ -67,7 +73,8 @@ class HttpBackend:
         }
         self._url = wire.url(self._endpoint, self.model)
         self._proxy = self._endpoint.proxy
-        self._clean = redactor(self._endpoint.secrets)
+        self._secrets = wire.secrets(self._endpoint)
+        self._clean = redactor(self._secrets)
         self._timeout_s = settings.timeout_s
         self._connections = settings.concurrency
         self._session: aiohttp.ClientSession | None = None
@@ -104,7 +111,7 @@ class HttpBackend:
             status, headers, data, latency_s = await self._post(encode(body))
             if 200 <= status < 300:
                 return self._read(request, headers, data, latency_s)
-            fault = read_fault(data, self._clean)
+            fault = read_fault(data, self._clean, kind=headers.get("x-amzn-errortype", "").partition(":")[0])
             if not self._adapt(request, body, status, fault):
                 return self._refusal_or_raise(request.form, status, fault, headers, latency_s)
 
@@ -114,6 +121,7 @@ class HttpBackend:
             if found := self._wire.failed(data):
                 return self._refusal_or_raise(request.form, *found, headers, latency_s)
             reply = self._wire.reply(data, request, latency_s)
+            require_whole(request, reply.usage)
         except ValueError as error:
             said = f"the reply's envelope can't be read: {error}"
             raise RetryableBackendError(said, status=200, maybe_paid=True) from None
@@ -132,6 +140,9 @@ class HttpBackend:
 
     def _adapt(self, request: Request, sent: Mapping[str, Any], status: int, fault: Fault) -> bool:
         """Learn from a refusal; whether the same request would now be sent differently."""
+        if status in (400, 403, 404, 422) and (lessened := self._wire.lessen(fault, sent, self.learned)):
+            self._warn(lessened)
+            return True
         if status not in (400, 404, 415, 422, 501):
             return False
         refused = refused_parameter(fault, self._wire.parameters(sent))
@@ -142,17 +153,21 @@ class HttpBackend:
             self.learned[SYSTEM_ROLE] = "user"
         if refused is None or self._wire.body(request, self.model, self.learned) == sent:
             return False
-        _log.warning("%s refuses %s for %s; sent without it from now on", self._endpoint.base, refused, self.model)
+        self._warn(refused)
         return True
+
+    def _warn(self, refused: str) -> None:
+        _log.warning("%s refuses %s for %s; sent without it from now on", self._endpoint.base, refused, self.model)
 
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes, float]:
         """Status, headers, body and seconds of one exchange; nothing in them is free of secrets yet."""
+        sent_headers = await self._headers(body)
         began, status = time.monotonic(), None
         try:
             async with self._open().post(
-                self._url,
+                URL(self._url, encoded=self._wire.signs),  # what is signed may not be written otherwise
                 data=body,
-                headers=self._wire.headers(self._endpoint, self._url, body),
+                headers=sent_headers,
                 proxy=self._proxy,
                 timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
                 allow_redirects=False,
@@ -163,6 +178,14 @@ class HttpBackend:
             # Not chained: a client's exception may carry addresses with a proxy's password.
             raise self._unreached(error, status) from None
         return status, response.headers, data, time.monotonic() - began
+
+    async def _headers(self, body: bytes) -> Mapping[str, str]:
+        if not self._wire.signs:
+            return self._wire.headers(self._endpoint, self._url, body)
+        headers = await asyncio.to_thread(self._wire.headers, self._endpoint, self._url, body)
+        if (secrets := self._wire.secrets(self._endpoint)) != self._secrets:
+            self._secrets, self._clean = secrets, redactor(secrets)
+        return headers
 
     def _open(self) -> aiohttp.ClientSession:
         """The session, made inside the running loop on first use."""

@@ -1,15 +1,14 @@
-"""What a failed HTTP answer of a chat-completions server means: whose fault it is, and whether a retry can help."""
+"""What a failed HTTP answer of a provider means: whose fault it is, and whether a retry can help."""
 
 from __future__ import annotations
 
-import email.utils
-import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.backends.bodies import decode
+from evenhand.backends.waits import retry_after, span
 from evenhand.errors import (
     AccessError,
     BackendError,
@@ -23,31 +22,46 @@ _SHOWN = 300
 #: Bytes of a body that is no JSON; pages of proxies say what is wrong at their head.
 _READ = 65_536
 _CONTEXT = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens",
+    r"context[ _](length|window|size|limit)|maximum context|(prompt|input) is too long|too many (input )?tokens(?! per)"
+    r"|input tokens? exceed|token count.{0,40}exceed|exceeds? (the )?maximum (number of )?(input )?(length|tokens)"
+    r"|number of input tokens",
     re.IGNORECASE,
 )
 _MODEL = re.compile(r"\bmodels?\b|\bdeployment\b", re.IGNORECASE)
 _NO_MODEL = re.compile(
     r"model_not_found|(model|deployment)\b.{0,80}?(not (be )?found|not exist|unknown|invalid)"
-    r"|(invalid|unknown|no such|unrecognized) model",
+    r"|(invalid|unknown|no such|unrecognized) model|on-demand throughput|resolve the foundation model",
     re.IGNORECASE | re.DOTALL,
 )
-_FILTER = re.compile(
-    r"content_filter|content_policy|content management policy|moderation|input was flagged", re.IGNORECASE
-)
-_REFUSED = re.compile(
-    r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|not (allowed|permitted|available)"
-    r"|extra (fields?|inputs?)|not implemented",
+#: Some providers say these with a status of 400.
+_NO_ACCESS = re.compile(
+    r"API[ _]key (not valid|expired)|API_KEY_INVALID|credit balance|location is not supported|ExpiredToken"
+    r"|UnrecognizedClient|InvalidSignature|IncompleteSignature",
     re.IGNORECASE,
 )
-_SYSTEM = re.compile(r"system.{0,20}role|role.{0,40}system", re.IGNORECASE)
+#: Limits that no wait within a run outlasts.
+_NO_QUOTA = re.compile(r"insufficient_quota|PerDay|(?i:too many tokens per day)")
+_FILTER = re.compile(
+    r"content_filter|content_policy|content management policy|moderation|input was flagged|content filtering policy",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"unsupported|not support|n['\u2019]t support|unrecogni[sz]ed|unknown|unexpected|deprecated"
+    r"|not (allowed|permitted|available|enabled)|extra (fields?|inputs?)|extraneous|not implemented",
+    re.IGNORECASE,
+)
+_SYSTEM = re.compile(
+    r"system.{0,20}(role|message|instruction|prompt)|role.{0,40}system|developer instruction", re.IGNORECASE
+)
 _FEATURES: Mapping[Form, re.Pattern[str]] = {
-    "schema": re.compile(r"response_?format|json_?schema|structured output|guided|grammar", re.IGNORECASE),
-    "tool": re.compile(r"\btools?\b|tool_|function", re.IGNORECASE),
-    "json": re.compile(r"response_?format|json_?object|json mode|\bjson\b", re.IGNORECASE),
+    "schema": re.compile(
+        r"response_?(format|schema|mime)|(json|response_json)_?schema|output_?(config|format)|structured output"
+        r"|json mode|guided|grammar",
+        re.IGNORECASE,
+    ),
+    "tool": re.compile(r"\btools?\b|tool_|tool(choice|config|spec)|function", re.IGNORECASE),
+    "json": re.compile(r"response_?(format|mime)|json_?object|json mode|\bjson\b", re.IGNORECASE),
 }
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +72,13 @@ class Fault:
         message: The server's words.
         code: Its error code and type, joined by a space; "" where it gives none.
         param: The parameter it names; "" where it names none.
+        wait_s: Seconds it asks us to wait, in the body itself.
     """
 
     message: str
     code: str = ""
     param: str = ""
+    wait_s: float | None = None
 
     @property
     def words(self) -> str:
@@ -70,35 +86,50 @@ class Fault:
         return f"{self.message} {self.code} {self.param}"
 
 
-def read_fault(body: bytes, clean: Callable[[str], str] = str) -> Fault:
+def read_fault(body: bytes, clean: Callable[[str], str] = str, *, kind: str = "") -> Fault:
     """The error in a body: the usual error object, a validation list, or plain text cut short.
 
     Args:
         body: The body of the answer.
         clean: Applied to every text in it, before anything is cut.
+        kind: The error's type, where a header names it.
     """
     try:
         data: Any = decode(body, clean)
     except ValueError:
         text = clean(body[:_READ].decode("utf-8", "replace"))
-        return Fault(_short(re.sub(r"<[^<>]*>", " ", text)))
-    return fault_of(data)
+        return Fault(_short(re.sub(r"<[^<>]*>", " ", text)), clean(kind))
+    fault = fault_of(data)
+    return replace(fault, code=_short(f"{fault.code} {clean(kind)}".strip())) if kind else fault
 
 
 def fault_of(data: Any) -> Fault:
     """The error in a decoded body."""
+    if isinstance(data, list) and data:
+        data = data[0]
     if not isinstance(data, Mapping):
         return Fault(_short(str(data)))
     inner = data.get("error") or data
     if not isinstance(inner, Mapping):
         return Fault(_short(str(inner)))
-    message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+    message = next((inner[key] for key in ("message", "detail", "msg", "Message") if inner.get(key)), "")
     if isinstance(message, list):  # a validation list: only places and messages; it may quote the whole request
         message = "; ".join(
             f"{_place(entry.get('loc'))}: {entry.get('msg', '')}" for entry in message if isinstance(entry, Mapping)
         )
-    codes = [str(inner[key]) for key in ("code", "type") if inner.get(key) is not None]
-    return Fault(_short(str(message)), _short(" ".join(codes)), _short(str(inner.get("param") or "")))
+    codes = [str(inner[key]) for key in ("code", "type", "status", "__type") if inner.get(key) is not None]
+    more, wait_s = _details(inner.get("details"))
+    return Fault(_short(str(message)), _short(" ".join(codes + more)), _short(str(inner.get("param") or "")), wait_s)
+
+
+def _details(details: Any) -> tuple[list[str], float | None]:
+    """Reasons and quotas that a list of details names, and the longest wait."""
+    found = [entry for entry in details if isinstance(entry, Mapping)] if isinstance(details, list) else []
+    waits = [wait for entry in found if (wait := span(str(entry.get("retryDelay", "")))) is not None]
+    quotas = [v for entry in found if isinstance(entry.get("violations"), list) for v in entry["violations"]]
+    names = [str(entry["reason"]) for entry in found if entry.get("reason")]
+    names += [str(quota["quotaId"]) for quota in quotas if isinstance(quota, Mapping) and quota.get("quotaId")]
+    return names, max(waits, default=None)
 
 
 def _place(loc: Any) -> str:
@@ -114,8 +145,13 @@ def refused_parameter(fault: Fault, names: list[str]) -> str | None:
     if fault.param in names:
         return fault.param
     # The first one named is the refused one; a later one may be its replacement.
-    found = [(at.start(), name) for name in names if (at := re.search(rf"\b{re.escape(name)}\b", fault.message))]
+    found = [(at.start(), name) for name in names if (at := re.search(_writings(name), fault.message))]
     return min(found)[1] if found else None
+
+
+def _writings(name: str) -> str:
+    """A pattern of a parameter's name, also with its words joined by an underscore."""
+    return rf"\b(?i:{re.sub('(?<=[a-z])(?=[A-Z])', '_?', re.escape(name))})\b"
 
 
 def refuses_system_role(fault: Fault) -> bool:
@@ -144,72 +180,23 @@ def error_for(
     said = f"{where} answered {status}: {fault.message or fault.code or 'no reason given'}"
     if status < 400:
         return AccessError(said, hint="the endpoint redirects; give the final address as base URL", status=status)
-    if status in (401, 402, 403):
+    words = fault.words
+    if status in (401, 402, 403) or (status == 400 and _NO_ACCESS.search(words)):
         return AccessError(said, hint="check the API key and what it may use", status=status)
-    if status == 429 and "insufficient_quota" in fault.code:
+    if status == 429 and _NO_QUOTA.search(words):
         return AccessError(said, hint="the account has no quota left", status=status)
-    if status in (400, 404, 415, 422, 501) and form in _FEATURES and _FEATURES[form].search(fault.words):
+    if status in (400, 413, 422) and _CONTEXT.search(words):
+        hint = "the prompt does not fit into the model's context; give shorter items, or a model that takes more"
+        return FinalBackendError(said, hint=hint, status=status)
+    if status in (400, 404, 415, 422, 501) and form in _FEATURES and _FEATURES[form].search(words):
         return UnsupportedFeatureError(said, feature=form, status=status)
-    if status in (400, 413, 422) and _CONTEXT.search(fault.words):
-        return FinalBackendError(said, hint="the prompt does not fit into the model's context", status=status)
-    if status == 404 or (status in (400, 422) and _NO_MODEL.search(fault.words)):
-        remedy = "model" if _MODEL.search(fault.words) else "base URL (it usually ends in /v1)"
+    if status == 404 or (status in (400, 422) and _NO_MODEL.search(words)):
+        remedy = "model" if _MODEL.search(words) else "base URL (it usually ends in /v1)"
         return AccessError(said, hint=f"check the name of the {remedy}", status=status)
-    if status in (408, 409, 425, 429) or (status >= 500 and status != 501):
-        return RetryableBackendError(said, status=status, retry_after_s=retry_after(status, headers, now))
+    if status in (408, 409, 424, 425, 429) or (status >= 500 and status != 501):
+        waits = [wait for wait in (retry_after(status, headers, now), fault.wait_s) if wait is not None]
+        return RetryableBackendError(said, status=status, retry_after_s=max(waits, default=None))
     return FinalBackendError(said, status=status)
-
-
-def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds the server asks us to wait, None where it does not say.
-
-    Read from ``retry-after-ms``, ``Retry-After`` (seconds or an HTTP date, measured against the server's own
-    clock where it sends its Date), and for 429 from the reset times of limits that are used up.
-    """
-    for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
-        seconds = _number(headers.get(name, ""))
-        if seconds is not None:
-            return seconds / per_second
-    at = _date(headers.get("retry-after", ""))
-    if at is not None:
-        server_now = _date(headers.get("date", ""))
-        return max(0.0, at - (now if server_now is None else server_now))
-    if status != 429:
-        return None
-    waits = [
-        span
-        for kind in ("requests", "tokens")
-        if headers.get(f"x-ratelimit-remaining-{kind}", "0").strip() == "0"
-        and (span := _span(headers.get(f"x-ratelimit-reset-{kind}", ""))) is not None
-    ]
-    return max(waits, default=None)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
-
-
-def _date(text: str) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _span(text: str) -> float | None:
-    """Seconds of "1s", "120ms", "6m0s" or a bare number of seconds."""
-    text = text.strip()
-    bare = _number(text)
-    if bare is not None:
-        return bare
-    pieces = _SPAN.findall(text)
-    if not pieces or "".join(n + unit for n, unit in pieces) != text:
-        return None
-    return sum(float(n) * _SECONDS[unit] for n, unit in pieces)
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.endpoint import Endpoint, Place, find_endpoint
-from evenhand.backends.http_errors import Fault
+from evenhand.backends.http_errors import Fault, fault_of
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply
 
@@ -23,12 +23,18 @@ class Wire:
         place: Where its servers are, and how a key is sent.
         forms: Output forms it can ask for, best first.
         takes_images: Whether it sends images.
+        settings: Sampling setting -> its name there. None takes any, under its own name.
+        holds: Key of a reply that every answer has, and no failure.
+        signs: Headers are made anew for each request, which may take its time.
     """
 
     name: str
     place: Place
     forms: tuple[Form, ...] = ("schema", "tool", "json", "text", "lines")
     takes_images = True
+    settings: Mapping[str, str] | None = None
+    holds: str
+    signs = False
 
     def endpoint(self, settings: BackendSettings) -> Endpoint:
         """Where requests go.
@@ -43,8 +49,16 @@ class Wire:
         raise NotImplementedError
 
     def headers(self, endpoint: Endpoint, url: str, body: bytes) -> Mapping[str, str]:
-        """The headers of a request; where it must be signed, made anew for each."""
+        """The headers of a request; where it must be signed, made anew for each.
+
+        Raises:
+            AccessError: what signs it can't be had any more.
+        """
         return endpoint.headers
+
+    def secrets(self, endpoint: Endpoint) -> tuple[str, ...]:
+        """What may stand in no message, log or stored reply; it may change with `headers`."""
+        return endpoint.secrets
 
     def body(self, request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
         """The body of a request.
@@ -63,13 +77,31 @@ class Wire:
         """Names in a body that an endpoint may refuse."""
         return [name for name in body if name not in ("model", "messages")]
 
+    def sampling(self, request: Request, learned: Mapping[str, str | None]) -> dict[str, Any]:
+        """The sampling settings of a request, under the names they have there."""
+        named = {name: learned.get(name, self._named(name)) for name in request.settings}
+        return {
+            sent: request.settings[name]
+            for name, sent in named.items()
+            if sent is not None and request.settings[name] is not None
+        }
+
     def learn(self, refused: str, request: Request, learned: dict[str, str | None]) -> None:
         """Note that the endpoint refuses a parameter: it is left out from then on.
 
         Concurrent requests may learn the same thing; that changes nothing.
         """
-        if refused in request.settings:
-            learned[refused] = None
+        for name in request.settings:
+            if learned.get(name, self._named(name)) == refused:
+                learned[name] = self.instead(refused)
+
+    def instead(self, refused: str) -> str | None:
+        """The parameter that may do in the place of one that is refused."""
+        return None
+
+    def lessen(self, fault: Fault, sent: Mapping[str, Any], learned: dict[str, str | None]) -> str | None:
+        """Note that the endpoint takes less of a parameter than was sent; what it refuses, if it says so."""
+        return None
 
     def reply(self, data: Any, request: Request, latency_s: float) -> Reply:
         """The reply in a decoded body.
@@ -80,5 +112,15 @@ class Wire:
         raise NotImplementedError
 
     def failed(self, data: Any) -> tuple[int, Fault] | None:
-        """A failure that was sent with a status of success, if the decoded body is one."""
-        return None
+        """A failure that was sent with a status of success, if the decoded body is one.
+
+        Some gateways do so, with the real status as the error's code.
+        """
+        if not isinstance(data, Mapping) or not data.get("error") or data.get(self.holds):
+            return None
+        said = data["error"]
+        code = said.get("code") if isinstance(said, Mapping) else None
+        return code if isinstance(code, int) and 400 <= code < 600 else 502, fault_of(data)
+
+    def _named(self, name: str) -> str:
+        return (self.settings or {}).get(name, name)

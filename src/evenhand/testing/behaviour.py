@@ -22,6 +22,7 @@ FAULTS: Mapping[str, str] = {
     "500": "status 500 with an error body",
     "502": "status 502 with a page of HTML",
     "503": "status 503 with the time of the next try",
+    "529": "status 529, overloaded, with the time of the next try",
     "quota": "status 429, the quota is used up",
     "moderation": "status 400, the provider's filter stopped the prompt",
     "redirect": "status 302 to another address",
@@ -42,7 +43,10 @@ FAULTS: Mapping[str, str] = {
     "invalid": "JSON that breaks the schema",
     "length": "JSON cut short, finish reason length",
 }
-FEATURES = ("json_schema", "tools", "json_object", "temperature", "max_tokens", "seed", "top_p", "logprobs", "system")
+FEATURES = (
+    "json_schema", "tools", "json_object", "temperature", "max_tokens", "seed", "top_p", "logprobs", "top_logprobs",
+    "system",
+)  # fmt: skip
 _FREE_TEXTS = ("reply", "plain", "salt", "model_alias")
 STYLES = ("seconds", "date", "ms", "reset", "none")
 
@@ -71,7 +75,8 @@ class Behaviour:
         fault: Faults joined by "+", each ``KIND`` (always), ``KIND:0.05`` (that share of tries) or ``KIND:first2``
             (the first two tries of each distinct body). Shares add up; "first" counts add up.
         retry_after: Seconds sent with 429 and 503.
-        style: How they are sent: seconds, date (an HTTP date), ms (retry-after-ms), reset (rate limit headers), none.
+        style: How they are sent: seconds, date (an HTTP date), ms (retry-after-ms), reset (the provider's own way:
+            rate limit headers, or a detail of the body), none.
         max_inflight: Status 429 above so many requests at once; 0 for no limit.
         rps: Status 429 above so many requests a second (a bucket that holds a second's worth); 0 for no limit.
         refuse: Features refused with status 400, joined by "+", out of `FEATURES`.
@@ -82,7 +87,10 @@ class Behaviour:
         reply: The content of every reply (or the arguments of its call); "" for values made from the schema.
         plain: The content of replies that no schema binds, such as those to JSON mode; "" for prose, or some JSON.
         seed: Other seeds draw other values.
-        echo: Error bodies repeat the Authorization header.
+        echo: Error bodies repeat the header of the key.
+        prompt_tokens: Tokens of the prompt that every reply reports, as a server that cuts prompts does; 0 for a
+            quarter of its bytes.
+        top_logprobs: Most alternatives of a token that it lists; a request for more is refused.
         salt: Any text; equal bodies under different salts are counted apart.
     """
 
@@ -101,6 +109,8 @@ class Behaviour:
     plain: str = ""
     seed: int = 0
     echo: bool = False
+    prompt_tokens: int = 0
+    top_logprobs: int = 20
     salt: str = ""
 
     def strike(self, body_hash: int, tries: int) -> str | None:

@@ -8,13 +8,15 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from evenhand.backends.sample import Draw, legal_value
 from evenhand.testing.behaviour import Behaviour
+from evenhand.testing.dialects import CHAT, Dialect
+from evenhand.testing.tokens import token_list
 
 _PROSE = "There is much to be said about this response, and a good deal of it has been said before."
 _GENERIC: Mapping[str, Any] = {
@@ -37,24 +39,35 @@ class Response:
     not_before: float | None = None
 
 
-def refusal(body: bytes, how: Behaviour) -> Response | None:
-    """The answer of a server that lacks a feature the request uses; None where it lacks none."""
-    if not how.refused:
+def understood(body: bytes, path: str, dialect: Dialect) -> dict[str, Any] | None:
+    """A request in chat-completions form; None where it is none in its language."""
+    try:
+        return dialect.asked(path, msgspec.json.decode(body))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
-    try:
-        asked = msgspec.json.decode(body)
-        return _refusal(asked, list(asked["messages"]), how.refused)
-    except (ValueError, KeyError, TypeError):
-        return None  # `completion` says what is wrong with it
 
 
-def completion(body: bytes, how: Behaviour, fault: str | None) -> Response:
-    """The chat completion for a request body, decided by its bytes alone."""
-    try:
-        asked = msgspec.json.decode(body)
-        messages = list(asked["messages"])
-    except (ValueError, KeyError, TypeError):
-        return error(400, "the body is no chat-completions request", "invalid_request_error")
+def refusal(asked: Mapping[str, Any], how: Behaviour, dialect: Dialect) -> Response | None:
+    """The answer of a server that lacks a feature the request uses; None where it lacks none."""
+    kind = (asked.get("response_format") or {}).get("type")
+    used = [kind, "tools" if asked.get("tools") else None]
+    used += ["system" if any(m.get("role") == "system" for m in asked["messages"]) else None]
+    used += [
+        name for name in ("max_tokens", "temperature", "seed", "top_p", "top_logprobs", "logprobs") if name in asked
+    ]
+    for feature in used:
+        if feature in how.refused:
+            message, param = dialect.refusal(feature)
+            return error(400, message, "unsupported", param, dialect=dialect)
+    if (asked.get("top_logprobs") or 0) > how.top_logprobs:
+        message = f"Invalid value for 'top_logprobs': must be less than or equal to {how.top_logprobs}."
+        return error(400, message, "invalid_value", "top_logprobs", dialect=dialect)
+    return None
+
+
+def completion(asked: Mapping[str, Any], body: bytes, how: Behaviour, fault: str | None, dialect: Dialect) -> Response:
+    """The completion for a request, decided by the bytes of its body alone."""
+    messages = asked["messages"]
     wanted, schema, function = _wanted(asked, messages, how)
     choices = []
     for index in range(how.choices):
@@ -62,8 +75,10 @@ def completion(body: bytes, how: Behaviour, fault: str | None) -> Response:
         free = _PROSE if schema is None else json.dumps(legal_value(schema, draw))
         text = how.reply or (how.plain if schema in (None, _GENERIC) else "") or free
         choices.append(_choice(index, wanted, function, text, fault))
+        if asked.get("logprobs"):
+            choices[-1]["logprobs"] = token_list(choices[-1]["message"], asked.get("top_logprobs") or 0)
     written = sum(len(json.dumps(choice)) for choice in choices) // 4
-    prompt = len(json.dumps(messages)) // 4
+    prompt = how.prompt_tokens or len(json.dumps(messages)) // 4
     envelope: dict[str, Any] = {
         "id": f"chatcmpl-{zlib.crc32(body):08x}",
         "object": "chat.completion",
@@ -77,25 +92,28 @@ def completion(body: bytes, how: Behaviour, fault: str | None) -> Response:
             "prompt_tokens_details": {"cached_tokens": 0},
         },
     }
+    envelope = dialect.reply(envelope)
     if fault == "choices":
-        del envelope["choices"]
+        del envelope[dialect.holds]
     if fault == "gateway":
         envelope = {"error": {"code": 503, "message": "the upstream server is busy"}}
     encoded = msgspec.json.encode(envelope)
     return Response(200, encoded[: len(encoded) // 2] if fault == "envelope" else encoded)
 
 
-def failure(kind: str, how: Behaviour, now: float, authorization: str) -> Response:
-    """The answer to a fault that has a status of its own."""
-    echo = f" (you sent {authorization})" if how.echo and authorization else ""
-    if kind in ("429", "503"):
-        headers, not_before = _next_try(how, now)
-        body = error(int(kind), f"too many requests, come back later{echo}", "rate_limit_exceeded").body
-        return Response(int(kind), body, headers, not_before=not_before)
+def failure(kind: str, how: Behaviour, now: float, key: str, dialect: Dialect) -> Response:
+    """The answer to a fault that has a status of its own; ``key`` is what the request's key header held."""
+    echo = f" (you sent {key})" if how.echo and key else ""
+    if kind in ("429", "503", "529"):
+        headers, not_before = _next_try(how, now, dialect)
+        wait_s = how.retry_after if how.style == "reset" and dialect.in_body else None
+        said = f"too many requests, come back later{echo}"
+        made = error(int(kind), said, "rate_limit_exceeded", dialect=dialect, wait_s=wait_s)
+        return replace(made, headers={**made.headers, **headers}, not_before=not_before)
     if kind == "502":
         page = b"<html><head><title>502</title></head><body><h1>Bad Gateway</h1></body></html>"
         return Response(502, page, content_type="text/html")
-    if kind == "422":
+    if kind == "422" and dialect is CHAT:
         detail = [{"loc": ["body", "messages", 0], "msg": f"value is not valid{echo}", "type": "value_error"}]
         return Response(422, msgspec.json.encode({"detail": detail}))
     if kind == "redirect":
@@ -107,29 +125,37 @@ def failure(kind: str, how: Behaviour, now: float, authorization: str) -> Respon
         "404": (404, "The model does not exist.", "model_not_found"),
         "408": (408, "The request took too long.", "timeout"),
         "409": (409, "A conflict with another request.", "conflict"),
+        "422": (422, "A value is not valid.", "value_error"),
         "500": (500, "The server had an error.", "server_error"),
         "quota": (429, "You exceeded your current quota.", "insufficient_quota"),
         "moderation": (400, "The prompt triggered the content management policy.", "content_filter"),
     }[kind]
-    return error(status, message + echo, code)
+    status, message = dialect.said.get(kind, (status, message))
+    return error(status, message + echo, code, dialect=dialect)
 
 
-def error(status: int, message: str, code: str, param: str | None = None) -> Response:
-    """An error in the usual form."""
-    inner = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return Response(status, msgspec.json.encode({"error": inner}))
+def error(
+    status: int,
+    message: str,
+    code: str,
+    param: str | None = None,
+    *,
+    dialect: Dialect = CHAT,
+    wait_s: float | None = None,
+) -> Response:
+    """An error in the form of a language."""
+    body = msgspec.json.encode(dialect.error(status, message, code, param, wait_s))
+    return Response(status, body, dialect.headers(status) if status != 200 else {})
 
 
-def _next_try(how: Behaviour, now: float) -> tuple[dict[str, str], float]:
+def _next_try(how: Behaviour, now: float, dialect: Dialect) -> tuple[dict[str, str], float]:
     wait = how.retry_after
     if how.style == "seconds":
         return {"Retry-After": f"{wait:g}"}, now + wait
     if how.style == "ms":
         return {"retry-after-ms": f"{wait * 1000:g}"}, now + wait
     if how.style == "reset":
-        text = f"{wait * 1000:g}ms" if wait < 1 else f"{wait:g}s"
-        limits = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": text}
-        return {**limits, "x-ratelimit-remaining-tokens": "100", "x-ratelimit-reset-tokens": "6m0s"}, now + wait
+        return ({}, now + wait) if dialect.in_body else dialect.resets(wait, now)
     if how.style == "date":
         at = math.ceil(now + wait)
         dates = {
@@ -138,23 +164,6 @@ def _next_try(how: Behaviour, now: float) -> tuple[dict[str, str], float]:
         }
         return dates, float(at)
     return {}, now
-
-
-def _refusal(asked: Mapping[str, Any], messages: list[Any], refused: frozenset[str]) -> Response | None:
-    kind = (asked.get("response_format") or {}).get("type")
-    if kind in refused:
-        return error(400, f"response_format of type '{kind}' is not supported", "unsupported", "response_format")
-    if "tools" in refused and asked.get("tools"):
-        return error(400, "this model does not support tools", "unsupported", "tools")
-    if "system" in refused and any(m.get("role") == "system" for m in messages):
-        return error(400, "System role not supported", "unsupported", "messages")
-    if "max_tokens" in refused and "max_tokens" in asked:
-        message = "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead."
-        return error(400, message, "unsupported_parameter", "max_tokens")
-    for name in ("temperature", "seed", "top_p", "logprobs"):
-        if name in refused and name in asked:
-            return error(400, f"Unsupported value: '{name}' is not supported here", "unsupported_value", name)
-    return None
 
 
 def _wanted(

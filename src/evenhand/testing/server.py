@@ -1,9 +1,11 @@
-"""A chat-completions server that misbehaves on request, in a process of its own, on loopback only.
+"""A server that speaks the languages of providers and misbehaves on request, in a process of its own, on loopback only.
 
     with FakeServer() as server:
         flaky = server.with_faults(fault="429:first2", retry_after=0.05)   # the same server, another behaviour
         ...
         assert server.stats()["early"] == 0     # nobody came back before the time named
+
+Under one address it takes chat completions, Anthropic's messages, Gemini's generateContent and Bedrock's Converse.
 
 From a shell: ``python -m evenhand.testing.server --port 0`` prints its address. It ends by itself after
 ``--max-seconds`` and with the process that started it.
@@ -29,13 +31,15 @@ from itertools import count
 from typing import Any
 
 from evenhand.testing.behaviour import Behaviour, behaviour, from_prefix, to_prefix
-from evenhand.testing.replies import Response, completion, error, failure, refusal
+from evenhand.testing.dialects import Dialect, find_dialect
+from evenhand.testing.replies import Response, completion, error, failure, refusal, understood
 
 _BODY_FAULTS = frozenset(
     ("envelope", "choices", "gateway", "empty", "null", "refusal", "filter", "prose", "fenced", "invalid", "length")
 )
 _WIRE_FAULTS = frozenset(("reset", "close", "cut", "hang", "slow"))
 _REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 404: "Not Found", 429: "Too Many Requests"}
+_KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 _SLOW_PIECES = 10
 _PARENT_CHECK_S = 0.5
 
@@ -49,7 +53,7 @@ class FakeServer:
         settings: Default behaviour, see `evenhand.testing.behaviour.Behaviour`.
 
     Attributes:
-        url: Base URL of the default behaviour, ending in /v1.
+        url: Base URL of the default behaviour, ending in /v1; it serves for each provider.
     """
 
     def __init__(self, *, record: int = 1000, max_seconds: float = 3600, **settings: Any) -> None:
@@ -80,7 +84,8 @@ class FakeServer:
         return dict(self._call("/__stats"))
 
     def requests(self) -> list[dict[str, Any]]:
-        """The last requests: path, headers (lower-case names), body (decoded), at (wall clock), fault, status."""
+        """The last requests: path (of the behaviour), url (the rest), headers (lower-case names), body (decoded), raw
+        (its text), at (wall clock), fault, status."""
         return list(self._call("/__requests"))
 
     def reset(self) -> None:
@@ -147,7 +152,9 @@ class Server:
             "by_fault": dict(self.by_fault),
         }
 
-    def arrive(self, prefix: str, headers: Mapping[str, str], body: bytes) -> tuple[Response, str | None, Behaviour]:
+    def arrive(
+        self, prefix: str, path: str, dialect: Dialect, headers: Mapping[str, str], body: bytes
+    ) -> tuple[Response, str | None, Behaviour]:
         """Count a request and decide its answer."""
         how = self.find(prefix)
         now = time.time()
@@ -157,16 +164,20 @@ class Server:
         self.inflight += 1
         self.max_inflight = max(self.max_inflight, self.inflight)
         self.early += now < self.not_before.get(key, 0.0)
-        refused = refusal(body, how)  # comes before any fault, as a check of the request does
+        asked = understood(body, path, dialect)
+        # What is wrong with the request comes before any fault.
+        wrong = error(400, "the body is no such request", "invalid_request_error", dialect=dialect)
+        refused = wrong if asked is None else refusal(asked, how, dialect)
         fault = None
         if refused is None:
             fault = "429" if self._too_many(prefix, how, now) else how.strike(key[1], tries)
-        if refused is not None:
-            response = refused
+        if refused is not None or asked is None:
+            response = refused or wrong
         elif fault is None or fault in _BODY_FAULTS or fault in _WIRE_FAULTS:
-            response = completion(body, how, fault)
+            response = completion(asked, body, how, fault, dialect)
         else:
-            response = failure(fault, how, now, headers.get("authorization", ""))
+            sent = next((headers[name] for name in _KEY_HEADERS if name in headers), "")
+            response = failure(fault, how, now, sent, dialect)
         if response.not_before is not None:
             self.not_before[key] = response.not_before
         if fault:
@@ -175,7 +186,15 @@ class Server:
             self.by_status[str(response.status)] += 1
         if self._record:
             self.kept.append(
-                {"path": prefix, "headers": headers, "body": body, "at": now, "fault": fault, "status": response.status}
+                {
+                    "path": prefix,
+                    "url": path,
+                    "headers": headers,
+                    "body": body,
+                    "at": now,
+                    "fault": fault,
+                    "status": response.status,
+                }
             )
         return response, fault, how
 
@@ -234,12 +253,13 @@ class Connection(asyncio.Protocol):
     def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         head, _, rest = path.lstrip("/").partition("/")
         prefix, rest = (head, rest) if head.startswith(("~", "%7E")) else ("", path.lstrip("/"))
-        if method != "POST" or rest != "v1/chat/completions":
+        dialect = find_dialect(rest)
+        if method != "POST" or dialect is None:
             self._write(self._control(path))
             return
         self._busy = True
         try:
-            response, fault, how = self._server.arrive(prefix, headers, body)
+            response, fault, how = self._server.arrive(prefix, rest, dialect, headers, body)
         except ValueError as problem:
             self._server.inflight += 1
             self._finish(error(400, str(problem), "bad_behaviour"), None, 0)
@@ -255,7 +275,10 @@ class Connection(asyncio.Protocol):
         if path == "/__stats":
             return Response(200, json.dumps(self._server.stats()).encode())
         if path == "/__requests":
-            kept = [{**seen, "body": _decoded(seen["body"])} for seen in self._server.kept]
+            kept = [
+                {**seen, "body": _decoded(seen["body"]), "raw": seen["body"].decode("utf-8", "replace")}
+                for seen in self._server.kept
+            ]
             return Response(200, json.dumps(kept).encode())
         if path.startswith("/__behave/"):
             self._server.behave(path.removeprefix("/__behave/"))
