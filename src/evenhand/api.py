@@ -286,6 +286,8 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
     if not isinstance(judge, str):
         raise InputError(f"judge must be a text as in openai:MODEL, not {judge!r:.60}")
     settings = {"temperature": given.pop("temperature", 0.0), "max_tokens": given.pop("max_tokens", None)}
+    if given.pop("logprobs", False):
+        settings |= {"logprobs": True, "top_logprobs": 20}
     opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
     ask, responses = given.pop("ask", None), given.pop("responses", None)
     return RunSpec(

@@ -44,6 +44,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         that name the same one in both orders; with both orders also flips, the pairs that don't, and agreement, the
         share of the former among the two. warnings count verdicts by rule, and items whose images the judge was not
         shown ("images not shown"). ask has the entry phrase that was given, and the criterion that stands first for it.
+        With expected values a field has missing_mass too: the mean over its n distributions, None without any.
         aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), else None.
 
     Raises:
@@ -131,6 +132,7 @@ class _Tally:
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
+        self._lost: dict[str, tuple[float, int]] = {}  # missing mass: sum, distributions
         self._composite = _Clusters(*composite_bounds(rubric))
         self._agreement = _Clusters(0.0, 1.0)
         self._cost: float | None = 0.0
@@ -225,6 +227,9 @@ class _Tally:
         failed = self._field_failures.setdefault(field.name, Counter())
         failed.update(o.failure.value for o in outcomes if o.failure is not None)
         self._preset[field.name] += sum(o.preset for o in outcomes)
+        lost, n = self._lost.get(field.name, (0.0, 0))
+        spreads = [o.distribution for o in outcomes if o.distribution is not None and not o.preset]
+        self._lost[field.name] = lost + sum(s.missing_mass for s in spreads), n + len(spreads)
         values = [pick(o, self._value) for o in outcomes]
         if field.scale.numeric:
             mean = self._means.setdefault(field.name, _Clusters(float(field.scale.bottom), float(field.scale.top)))
@@ -284,6 +289,9 @@ class _Tally:
             facts = {"counts": {label: counts[label] for label in self._labels(name)}, "n": counts.total()}
         facts["set_in_code"] = self._preset[name]
         facts["failures"] = dict(self._field_failures[name])
+        if self._value == "expected":
+            lost, n = self._lost[name]
+            facts["missing_mass"] = {"mean": lost / n if n else None, "n": n}
         return facts
 
     def _labels(self, name: str) -> list[str]:

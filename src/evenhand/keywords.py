@@ -91,7 +91,8 @@ NUMBERS: Mapping[str, Number] = {
 }
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(
-        ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial"), ((bool,), "True or False")
+        ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial", "logprobs"),
+        ((bool,), "True or False"),
     ),
     **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
@@ -100,7 +101,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 _NEVER_NONE = {
     "seed", "repeats", "attempts", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh",
-    "store_texts", "partial",
+    "store_texts", "partial", "logprobs",
 }  # fmt: skip
 _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.

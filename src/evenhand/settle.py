@@ -139,7 +139,7 @@ def _unread(name: str, outcome: FieldOutcome) -> str:
 
 def _with_distributions(reading: Reading, reply: Reply) -> dict[str, FieldOutcome]:
     return {
-        name: replace(outcome, distribution=reply.distributions[name]) if name in reply.distributions else outcome
+        name: replace(outcome, distribution=reply.distributions.get(name)) if outcome.failure is None else outcome
         for name, outcome in reading.fields.items()
     }
 

@@ -320,7 +320,7 @@ def test_agrees_with_the_stated_value(
     data = text.encode("utf-8", "replace")
     text = data.decode()
     bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    content = []
+    content: list[Any] = []
     for start, end in itertools.pairwise(bounds):
         listed = [{"token": t, "logprob": math.log(q) if q else None} for t, q in others]
         token = data[start:end].decode("utf-8", "replace")

@@ -24,6 +24,8 @@ _CONTEXT = 8192
 _LONGEST_CONTEXT = 16384
 _FREE_TOKENS = 1024
 _HONOURED = ("temperature", "max_tokens")
+#: Needless: probabilities are always told.
+_NEEDLESS = ("logprobs", "top_logprobs")
 #: Tokens of a piece of the static messages.
 _CHUNK = 256
 
@@ -232,7 +234,7 @@ def _require_greedy(settings: Mapping[str, Any]) -> None:
             hint="leave the temperature out, or set it to 0",
             backend="local",
         )
-    unknown = [name for name, value in settings.items() if value is not None and name not in _HONOURED]
+    unknown = [name for name, value in settings.items() if value is not None and name not in (*_HONOURED, *_NEEDLESS)]
     if unknown:
         raise FinalBackendError(
             f"a local judge has no setting {', '.join(unknown)}",

@@ -147,7 +147,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
         "headers": _headers(given.get("header", ())),
         "concurrency": _concurrency(given.get("concurrency", "auto")),
         "store_texts": not given.get("no_store_texts", False),
-        **{name: given[name] for name in (*passed, *same) if name in given},
+        **{name: given[name] for name in (*passed, *same, "logprobs") if name in given},
     }
 
 

@@ -123,6 +123,8 @@ def judge_options(command: F) -> F:
             click.option("--temperature", type=NumberType("temperature"), default=0.0, show_default=True),
             click.option("--max-tokens", type=NumberType("max_tokens"), metavar="N",
                 help="Most tokens a reply may have."),
+            click.option("--logprobs", is_flag=True,
+                help="Have the server tell how probable each value was, for --value expected."),
             click.option("--no-reason", is_flag=True, help="The short form: labels and numbers only."),
             click.option("--no-re-ask", is_flag=True,
                 help="Take the first reply as it is; half the cost at worst."),

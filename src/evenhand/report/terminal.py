@@ -132,7 +132,8 @@ def _means_table(facts: Mapping[str, Any]) -> Table:
 
 def _missing(fact: Mapping[str, Any]) -> str:
     failures = ", ".join(f"{name} {n}" for name, n in fact["failures"].items())
-    return f" missing: {failures}" if failures else ""
+    mass = fact.get("missing_mass", {}).get("mean")
+    return (f" missing: {failures}" if failures else "") + (f" missing mass {mass:.3f}" if mass is not None else "")
 
 
 def _preference_line(facts: Mapping[str, Any]) -> str:
