@@ -135,3 +135,22 @@ def test_systems_are_compared_on_their_own_contexts(tmp_path: Path) -> None:
     told = evenhand.compare(tmp_path / "run", by="system")["comparisons"]
     (relevance,) = (one for one in told if one["measure"] == "context_relevance")
     assert (relevance["paired"], relevance["questions"], relevance["difference"]["value"]) == (True, 6, 2.0)
+
+
+def test_values_set_in_code_are_counted_by_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A blank context or answer sets one field of a trial that is asked for the other; the figures say so."""
+    from evenhand.cli.main import main
+
+    rows = [ROW, {**ROW, "id": "b", "context": ""}, {**ROW, "id": "c", "answer": ""}, {**ROW, "id": "d", "answer": " "}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"id": "a", **row}) + "\n" for row in rows))
+    with evenhand.judge(path, "doc-qa-rag", "fake", out=tmp_path / "run") as run:
+        told = run.summary()["criteria"]
+    assert {name: told[name]["set_in_code"] for name in CRITERIA} == {"context_relevance": 1, "correctness": 2}
+    with pytest.raises(SystemExit, match="0"):
+        main(["show", str(tmp_path / "run")])
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[-1].strip() for line in shown if line.startswith(CRITERIA)] == [
+        "set in code: 1",
+        "set in code: 2",
+    ]

@@ -121,10 +121,10 @@ def _means_table(facts: Mapping[str, Any]) -> Table:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for name, fact in {**facts["criteria"], **facts["fields"]}.items():
         if "mean" in fact:
-            table.add_row(escape(name), *mean_cells(fact), _missing(fact))
+            table.add_row(escape(name), *mean_cells(fact), _missing(fact) + _in_code(fact, facts))
         else:
             shares = ", ".join(f"{label} {n}" for label, n in fact["counts"].items())
-            table.add_row(escape(name), "", "", str(fact["n"]), escape(shares) + _missing(fact))
+            table.add_row(escape(name), "", "", str(fact["n"]), escape(shares) + _missing(fact) + _in_code(fact, facts))
     if facts["composite"]:
         table.add_row("composite", *mean_cells(facts["composite"]), "", style="bold")
     return table
@@ -134,6 +134,11 @@ def _missing(fact: Mapping[str, Any]) -> str:
     failures = ", ".join(f"{name} {n}" for name, n in fact["failures"].items())
     mass = fact.get("missing_mass", {}).get("mean")
     return (f" missing: {failures}" if failures else "") + (f" missing mass {mass:.3f}" if mass is not None else "")
+
+
+def _in_code(fact: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """How many values of a field were set in code beside others that were asked for."""
+    return f" set in code: {fact['set_in_code']}" if fact.get("set_in_code") and not facts["set_in_code"] else ""
 
 
 def _preference_line(facts: Mapping[str, Any]) -> str:
