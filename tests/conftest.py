@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,6 +59,6 @@ def server() -> Iterator[FakeServer]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test learns of an endpoint stays in that test."""
     monkeypatch.setenv("EVENHAND_STATE", str(tmp_path_factory.mktemp("state")))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("AWS_") or name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
     yield

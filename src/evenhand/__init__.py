@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.api import Run, agreement, check, compare, judge, judge_async
+    from evenhand.api import Run, agreement, check, compare, judge, judge_async, variance
     from evenhand.quality import judge_quality
     from evenhand.variants import study
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "agreement", "check", "compare", "judge", "judge_async", "judge_quality", "study"]
+__all__ = [
+    "Run",
+    "__version__",
+    "agreement",
+    "check",
+    "compare",
+    "judge",
+    "judge_async",
+    "judge_quality",
+    "study",
+    "variance",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load the public names on first use, so that ``import evenhand`` costs next to nothing."""
-    if name in ("Run", "agreement", "check", "compare", "judge", "judge_async"):
+    if name in ("Run", "agreement", "check", "compare", "judge", "judge_async", "variance"):
         from evenhand import api
 
         return getattr(api, name)

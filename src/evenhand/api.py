@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import shutil
 import tempfile
 import weakref
@@ -23,36 +22,19 @@ from evenhand.errors import InputError
 from evenhand.judging import parse_judge
 from evenhand.keywords import OF_CHECK, checked
 from evenhand.manifest import open_rubric, stored_rubric
+from evenhand.opening import opened, opened_runs
 from evenhand.ranking import Model, ranking
+from evenhand.robustness import variance_facts
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.model import Rubric
 from evenhand.run import Progress, RunSpec, run
 from evenhand.runners.local import Stop
+from evenhand.stats.paired import IntervalKind, Test
 from evenhand.store import Store
 from evenhand.table import verdict_rows
 from evenhand.verdict import Verdict
 
 T = TypeVar("T")
-
-
-@contextlib.contextmanager
-def _opened(folder: Path, value: facts.ValueKind) -> Iterator[Store]:
-    """A run's store, for figures of this kind of value.
-
-    Raises:
-        InputError: expected values, and the judge answered, but never with probabilities.
-    """
-    with Store.open(folder) as store:
-        if value == "expected":
-            found = (verdict for _, verdicts in store.verdicts() for verdict in verdicts.values())
-            given = (o for v in found for o in v.fields.values() if o.value is not None and not o.preset)
-            first = next(given, None)
-            if first is not None and first.distribution is None and all(o.distribution is None for o in given):
-                raise InputError(
-                    f"the judge of {folder} gave no probabilities, so there are no expected values",
-                    hint="--value stated takes the values that it gave",
-                )
-        yield store
 
 
 class Run:
@@ -88,7 +70,7 @@ class Run:
 
     def summary(self, *, value: facts.ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
         """The figures of the run; see `evenhand.facts.summary`."""
-        with _opened(self.folder, value) as store:
+        with opened(self.folder, value) as store:
             return facts.summary(store, self.rubric, value=value, by=by)
 
     def ranking(
@@ -99,7 +81,7 @@ class Run:
         **model: Unpack[Model],
     ) -> dict[str, Any]:
         """Strengths and win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
-        with _opened(self.folder, value) as store:
+        with opened(self.folder, value) as store:
             return ranking(store, self.rubric, value=value, systems=systems, **model)
 
     def agreement(
@@ -124,7 +106,7 @@ class Run:
             See `evenhand.agreeing.agreement_facts`.
         """
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
-        with _opened(self.folder, value) as store:
+        with opened(self.folder, value) as store:
             judge = judged(store, self.rubric, value, by=by)
         return agreement_facts(self.rubric, said, judge, by=by, **asked)
 
@@ -149,12 +131,12 @@ class Run:
             See `evenhand.correcting.correction_facts`.
         """
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
-        with _opened(self.folder, value) as store:
+        with opened(self.folder, value) as store:
             return correction_facts(store, self.rubric, said, method=method, by=by, value=value)
 
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""
-        with _opened(self.folder, value) as store:
+        with opened(self.folder, value) as store:
             yield from verdict_rows(store, self.rubric, value=value, long=long)
 
     def sources(self) -> list[Path]:
@@ -218,15 +200,29 @@ def compare(
         InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
         UnknownNameError: no such column, test or interval.
     """
-    opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
-    if (len(opened) == 1) != (by is not None):
+    folders = [runs] if isinstance(runs, str | Path) else list(runs)
+    if (len(folders) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
-    if len({run.folder.resolve() for run in opened}) < len(opened):
-        raise InputError("a run is given twice: it differs in nothing from itself")
-    with contextlib.ExitStack() as stack:
-        found = {str(run.folder): (stack.enter_context(_opened(run.folder, value)), run.rubric) for run in opened}
+    with opened_runs(folders, value) as found:
         scores = of_runs(found, value) if by is None else of_column(*next(iter(found.values())), by, value)
         return comparison_facts(scores, margin=margin, test=test, interval=interval)
+
+
+def variance(runs: str | Path | Sequence[str | Path], *, value: facts.ValueKind = "stated") -> dict[str, Any]:
+    """What scores vary with: items, paraphrases, judges, orders, repeats; and where the next call is best spent.
+
+    Args:
+        runs: A run folder, or several over the same items, each by another judge.
+        value: As for `Run.summary`.
+
+    Returns:
+        See `evenhand.robustness.variance_facts`.
+
+    Raises:
+        InputError: runs that don't belong together, or of which nothing but the items varies.
+    """
+    with opened_runs([runs] if isinstance(runs, str | Path) else runs, value) as found:
+        return variance_facts(found, value=value)
 
 
 def check(

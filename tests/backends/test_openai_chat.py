@@ -8,7 +8,7 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ from evenhand.errors import (
     RetryableBackendError,
     UnsupportedFeatureError,
 )
+from evenhand.parse import read
 from evenhand.testing.conformance import check_backend, check_failing, sample_requests
 from evenhand.testing.server import FakeServer
+from evenhand.verdict import Failure
 
 Chat = Callable[..., Paced]
 KEY = "sk-test-0123456789abcdef"
@@ -379,20 +381,52 @@ async def test_a_closed_backend_sends_nothing(server: FakeServer, chat: Chat) ->
         await backend.send(ask())
 
 
-async def test_the_reference_server(shared: Callable[[str], Path], chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An independent fake server is understood too, its faults included."""
-    monkeypatch.syspath_prepend(str(shared("bench/fake_openai")))
+@pytest.fixture(scope="module")
+def reference(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """An independent fake server."""
+    folder = Path(__file__).resolve().parents[3] / "shared" / "bench" / "fake_openai"
+    if not folder.exists():
+        pytest.skip("../shared is absent")
+    sys.path.insert(0, str(folder))
     import fake_openai  # type: ignore[import-not-found]
 
     with fake_openai.FakeOpenAI() as fake:
-        url = fake.url_with(fault="429:first1+reset:first1+cut:first1+503:first1", retry_after=0.02)
-        backend = chat(url, attempts=8)
-        for form in ("schema", "tool", "json"):
-            for request in sample_requests(form, 5):
-                reply = await backend.send(request)
-                said = reply.tool_calls[0].arguments if form == "tool" else reply.text
-                assert 0 <= json.loads(str(said))["score"] <= 10
+        yield fake
+    sys.path.remove(str(folder))
     sys.modules.pop("fake_openai", None)
+
+
+REFERENCE: dict[str, Any] = {
+    **dict.fromkeys(("429", "503", "500", "502", "cut", "envelope"), RetryableBackendError),
+    **dict.fromkeys(("reset", "close", "hang", "401"), AccessError),  # silent ones: nothing ever answered
+    "400": FinalBackendError,
+    **dict.fromkeys(("empty", "null"), Failure.EMPTY),
+    **dict.fromkeys(("refusal", "filter"), Failure.REFUSAL),
+    **dict.fromkeys(("length", "malformed"), Failure.TRUNCATED),
+    "prose": Failure.NO_RATING,
+    "invalid": Failure,
+    **dict.fromkeys(("fenced", "slow"), None),
+}
+
+
+@pytest.mark.parametrize("fault", REFERENCE)
+async def test_the_reference_server(reference: Any, chat: Chat, fault: str) -> None:
+    """Every fault of an independent fake server is understood; those that pass cost a try."""
+    expected = REFERENCE[fault]
+    settings = {"retry_after": 0.02, "slow_ms": 50}
+    backend = chat(reference.url_with(fault=fault, **settings), attempts=2, timeout_s=0.3 if fault == "hang" else 5.0)
+    if isinstance(expected, type) and issubclass(expected, BackendError):
+        assert type(await check_failing(lambda: backend)) is expected
+        if expected is RetryableBackendError or fault in ("reset", "close", "hang"):
+            url = reference.url_with(fault=f"{fault}:first1", **settings)
+            for form in ("schema", "tool", "json"):
+                for request in sample_requests(form, 2):
+                    reply = await chat(url, attempts=2, timeout_s=0.3 if fault == "hang" else 5.0).send(request)
+                    assert read(reply, request.fields).failure is None
+        return
+    reading = read(await backend.send(ask()), ask().fields)
+    failure = reading.failure or reading.fields["score"].failure
+    assert isinstance(failure, Failure) if expected is Failure else failure == expected
 
 
 def test_requests_are_not_told_apart_by_where_they_came_from() -> None:

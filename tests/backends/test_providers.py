@@ -15,6 +15,7 @@ from evenhand.backends.anthropic_messages import MAX_TOKENS, MessagesWire
 from evenhand.backends.bedrock import ConverseWire
 from evenhand.backends.gemini import GeminiWire
 from evenhand.backends.http_errors import error_for, read_fault
+from evenhand.backends.openai_chat import ChatWire
 from evenhand.backends.schemas import without_bounds, without_mixed_values
 from evenhand.backends.wire import Wire
 from evenhand.errors import (
@@ -26,10 +27,11 @@ from evenhand.errors import (
     UnsupportedFeatureError,
 )
 from evenhand.item_values import Image
+from evenhand.parse import read
 from evenhand.registry import load
 from evenhand.testing.conformance import sample_requests
 from evenhand.testing.server import FakeServer
-from evenhand.verdict import Reply, ToolCall
+from evenhand.verdict import Failure, Reply, ToolCall
 from runs import GOOD, TWO, rows, run_it, summary, write_jsonl
 
 WIRES: dict[str, type[Wire]] = {"anthropic": MessagesWire, "gemini": GeminiWire, "bedrock": ConverseWire}
@@ -247,6 +249,33 @@ def test_what_is_no_reply_is_retryable(provider: str, data: Any) -> None:
     """A body of another shape is the server's fault and may go better next time."""
     with pytest.raises(RetryableBackendError):
         reply(provider, data)
+
+
+SPENT: dict[str, dict[str, Any]] = {
+    "openai": {
+        "choices": [{"message": {"content": "", "reasoning_content": "Hm."}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 200, "completion_tokens_details": {"reasoning_tokens": 200}},
+    },
+    "anthropic": {"content": [{"type": "thinking", "thinking": "Hm."}], "stop_reason": "max_tokens"},
+    "gemini": {
+        "candidates": [{"content": {"parts": [{"text": "Hm.", "thought": True}]}, "finishReason": "MAX_TOKENS"}],
+    },
+    "bedrock": {
+        "output": {"message": {"content": [{"reasoningContent": {"reasoningText": {"text": "Hm."}}}]}},
+        "stopReason": "max_tokens",
+    },
+}
+
+
+@pytest.mark.parametrize("provider", SPENT)
+def test_a_budget_spent_on_reasoning_is_told(provider: str) -> None:
+    """Where the tokens ran out before the answer, the reply is truncated, and what to do is said."""
+    wire = {"openai": ChatWire, **WIRES}[provider]()
+    said = wire.reply(SPENT[provider], ask(), 0.5)
+    assert (said.reasoning, said.text or "") == ("Hm.", "")
+    reading = read(said, ask().fields)
+    assert reading.failure is Failure.TRUNCATED
+    assert "--max-tokens" in reading.fields["score"].detail
 
 
 def anthropic_error(kind: str, message: str) -> dict[str, Any]:

@@ -25,6 +25,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
             "evenhand rank runs/many",
             0,
         ),
+        (
+            "evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many",
+            "evenhand variance runs/many",
+            0,
+        ),
     ],
 )
 def test_examples_of_the_help_run_in_a_clone(

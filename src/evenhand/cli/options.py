@@ -105,7 +105,8 @@ def judge_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--judge", "judge_spec", default="local", show_default=True, metavar="J",
-                help="local[:MODEL], openai:MODEL, replay:FILE, fake[:SCRIPT]."),
+                help="local[:MODEL], openai:MODEL, anthropic:MODEL, gemini:MODEL, bedrock:MODEL, replay:FILE, "
+                "fake[:SCRIPT]."),
             click.option("--repeats", type=NumberType("repeats"), default=1, show_default=True,
                 help="How often each item is judged."),
             click.option("--concurrency", default="auto", show_default=True, metavar="auto|N",
@@ -118,7 +119,8 @@ def judge_options(command: F) -> F:
                 help="Seconds for one try of a request."),
             click.option("--deadline", type=NumberType("deadline"), metavar="S",
                 help="Seconds for one trial in all, from its first request on."),
-            click.option("--base-url", metavar="URL", help="Endpoint of a chat-completions server."),
+            click.option("--base-url", metavar="URL",
+                help="Address of the judge's server, as in http://127.0.0.1:8000/v1."),
             click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored."),
             click.option("--temperature", type=NumberType("temperature"), default=0.0, show_default=True),
             click.option("--max-tokens", type=NumberType("max_tokens"), metavar="N",

@@ -34,6 +34,7 @@ _CUT_SHORT = ("length", "max_tokens", "model_length")
 _FILTERED = ("content_filter", "refusal", "safety")
 _OPEN_FENCE = re.compile(r"[^`]*`{1,2}\Z|[^`]*```\w*\s*\Z")
 _EMPTY_FENCE = re.compile(r"```\w*\s*```")
+_SPENT = "the limit of tokens was reached before the answer; raise --max-tokens"
 
 
 def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None = None) -> Reading:
@@ -217,7 +218,8 @@ def _conclude(asked: Asked, found: Found, said: str, *, ended: bool) -> Reading:
     if failure is None and not found.values:
         failure = absent or (Failure.UNPARSEABLE if found.unread else Failure.NO_RATING)
     if failure is not None:
-        return Reading({f.name: failed(failure, said.strip()) for f in asked.fields}, failure=failure)
+        detail = said.strip() or (_SPENT if ended and failure is Failure.TRUNCATED else "")
+        return Reading({f.name: failed(failure, detail) for f in asked.fields}, failure=failure)
     rated = any(f.name in found.values for f in asked.values)
     outcomes = {
         f.name: settle(found.values[f.name]) if f.name in found.values else _absent(f, absent, rated=rated)

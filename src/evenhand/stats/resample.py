@@ -105,18 +105,37 @@ def bootstrap(
     groups = sums.shape[0] if counts is None else int(counts.sum())
     if (none := _without_draws(groups, draws)) is not None:
         return none
+    return _bootstrap(sums, lambda rows: statistic(rows)[:, None], counts, Resampling(draws, seed, level, method))[0]
+
+
+def bootstrap_each(
+    sums: Sums, statistic: Statistic, many: int, *, draws: int = DRAWS, seed: int = 0, level: float = CONFIDENCE
+) -> list[Interval]:
+    """`bootstrap` (BCa) of several statistics at once, from the same draws.
+
+    Args:
+        sums, draws, seed, level: As in `bootstrap`.
+        statistic: Sums, shape (m, d) -> values, shape (m, many).
+        many: Number of statistics.
+    """
+    if (none := _without_draws(sums.shape[0], draws)) is not None:
+        return [none] * many
+    return _bootstrap(sums, statistic, None, Resampling(draws, seed, level))
+
+
+def _bootstrap(sums: Sums, statistic: Statistic, counts: Ints | None, how: Resampling) -> list[Interval]:
+    """An interval for each column of what the statistic gives."""
     patterns, counts = _patterns(sums) if counts is None else (sums, counts)
     size, width = patterns.shape
-    blocks = _draws(counts, draws, seed, max(1, _BLOCK // max(size, width)))
+    blocks = _draws(counts, how.draws, how.seed, max(1, _BLOCK // max(size, width)))
     values = np.concatenate([statistic(_product(block, patterns)) for block in blocks])
-    if size * width > _JACKKNIFE:
-        method = "percentile"
+    method = "percentile" if size * width > _JACKKNIFE else how.method
     total = _product(counts[None, :].astype(float), patterns)
-    value = float(statistic(total)[0])
-    tilt = 0.0
-    if method == "bca":
-        tilt = _acceleration(_left_out(total, patterns, statistic), counts)
-    return _interval(values, value, groups, level, method, tilt)
+    told = statistic(total)[0]
+    left_out = _left_out(total, patterns, statistic) if method == "bca" else None
+    tilts = [0.0 if left_out is None else _acceleration(left_out[:, k], counts) for k in range(len(told))]
+    groups = int(counts.sum())
+    return [_interval(values[:, k], float(told[k]), groups, how.level, method, tilt) for k, tilt in enumerate(tilts)]
 
 
 def bootstrap_rows(
