@@ -32,6 +32,7 @@ from evenhand.backends.paced import Paced
 from evenhand.errors import AccessError, BackendError, FinalBackendError, RetryableBackendError
 from evenhand.judging import reply_text
 from evenhand.parse import read
+from evenhand.registry import load
 from evenhand.run import run
 from evenhand.testing.conformance import sample_requests
 from evenhand.testing.server import FakeServer
@@ -66,6 +67,48 @@ GOOD: dict[str, Any] = {
         "cost": 0.25,
     },
 }
+CALLED = {"name": "submit_verdict", "input": {"reason": "r", "score": 3}}
+GOODS: dict[str, dict[str, Any]] = {
+    "openai": GOOD,
+    "anthropic": {
+        "model": "m",
+        "content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": '{"score": 3}'}, CALLED],
+        "stop_reason": "refusal",
+        "stop_details": {"explanation": "no"},
+        "usage": {"input_tokens": 9, "cache_read_input_tokens": 3, "output_tokens": 3},
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "index": 0,
+                "finishReason": "STOP",
+                "content": {
+                    "parts": [
+                        {"text": "so", "thought": True},
+                        {"text": '{"score": 3}'},
+                        {"functionCall": {"name": "submit_verdict", "args": {"reason": "r", "score": 3}}},
+                    ]
+                },
+            }
+        ],
+        "promptFeedback": {"blockReason": None},
+        "modelVersion": "m",
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 3, "thoughtsTokenCount": 3},
+    },
+    "bedrock": {
+        "output": {
+            "message": {
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "so"}}},
+                    {"text": '{"score": 3}'},
+                    {"toolUse": CALLED},
+                ]
+            }
+        },
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 3},
+    },
+}
 BAD: dict[str, Any] = {
     "error": {
         "message": "no",
@@ -73,6 +116,7 @@ BAD: dict[str, Any] = {
         "type": "t",
         "param": "temperature",
         "detail": [{"loc": ["body", 0], "msg": "bad"}],
+        "details": [{"reason": "r", "retryDelay": "3s", "violations": [{"quotaId": "q"}]}],
     },
     "detail": [{"loc": ["body", "tools"], "msg": "extra"}],
 }
@@ -125,13 +169,14 @@ def require_usable(reply: Reply) -> None:
     assert all(isinstance(part, str | None) for part in (reply.text, reply.finish, reply.model, reply.refusal))
 
 
-@settings(max_examples=400)
-@given(st.integers(0, 2**32))
-def test_any_change_of_a_good_reply_is_a_reply_or_an_error_of_a_backend(seed: int) -> None:
+@pytest.mark.parametrize("provider", GOODS)
+@settings(max_examples=200)
+@given(seed=st.integers(0, 2**32))
+def test_any_change_of_a_good_reply_is_a_reply_or_an_error_of_a_backend(provider: str, seed: int) -> None:
     """Whatever type a part of a reply has, and however deep it is: nothing else is raised, and all can be stored."""
-    backend = open_backend(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
+    backend = load("backend", provider)(BackendSettings(model="m", base_url="http://127.0.0.1:9/v1"))
     try:
-        reply = backend._read(sample_requests("tool")[0], {}, mutated(GOOD, random.Random(seed)), 0.1)
+        reply = backend._read(sample_requests("tool")[0], {}, mutated(GOODS[provider], random.Random(seed)), 0.1)
     except BackendError:
         return
     require_usable(reply)
