@@ -1,4 +1,4 @@
-"""Responses in a file of their own, joined to the rows by id."""
+"""Responses in a file of their own, joined to the rows by id, or in a column for each system."""
 
 from __future__ import annotations
 
@@ -140,3 +140,121 @@ def test_pairs_are_not_joined(tmp_path: Path) -> None:
             [{"prompt": "q", "responses": {"x": "1", "y": "2"}}], "hhh", "fake", pairs="all", responses=[],
             out=tmp_path / "run",
         )  # fmt: skip
+
+
+DOC_QA = load_rubric("doc-qa").item
+WIDE = {"responses": "atlas+brook"}
+
+
+def wide(*numbers: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": n, "question": f"q{n}", "atlas": f"a{n}", "brook": f"b{n}", **more} for n in numbers]
+
+
+def read_wide(rows: Any, mapping: Any = WIDE, **how: Any) -> list[Item | BadRow]:
+    return list(read_items(rows, DOC_QA, mapping=mapping, **how))
+
+
+def test_a_column_for_each_system_is_a_row_for_each() -> None:
+    """Each response is an item with the row's other columns, its system, and an id of both."""
+    found = [item for item in read_wide(wide(1, 2, split="test")) if isinstance(item, Item)]
+    assert [(i.id, i.fields["question"], i.fields["answer"], i.extra["system"]) for i in found] == [
+        ("1~atlas", "q1", "a1", "atlas"),
+        ("1~brook", "q1", "b1", "brook"),
+        ("2~atlas", "q2", "a2", "atlas"),
+        ("2~brook", "q2", "b2", "brook"),
+    ]
+    assert found[0].extra == {"split": "test", "system": "atlas"}
+    assert [i.row for i in found] == [0, 1, 2, 3]
+
+
+def test_rows_without_ids_have_those_of_their_content() -> None:
+    """As in the long form, so that a run of either form knows the other's items."""
+    rows = [{"question": "q", "atlas": "x", "brook": "y"}]
+    long = [{"question": "q", "answer": answer, "system": s} for s, answer in (("atlas", "x"), ("brook", "y"))]
+    ids = [[item.id for item in read_items(r, DOC_QA, mapping=m) if isinstance(item, Item)]
+           for r, m in ((rows, WIDE), (long, {}))]  # fmt: skip
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == 2
+
+
+def test_a_system_without_a_column_in_a_row_was_not_asked() -> None:
+    """An absent column gives no item, null one with a blank response; a column that no row has is a mistake."""
+    rows = wide(1, 2)
+    del rows[0]["brook"]
+    rows[1]["atlas"] = None
+    found = read_wide(rows)
+    assert [(i.id, i.fields["answer"]) for i in found if isinstance(i, Item)] == [
+        ("1~atlas", "a1"), ("2~atlas", None), ("2~brook", "b2")
+    ]  # fmt: skip
+    with pytest.raises(ItemError, match="no row has the column 'brok' of responses"):
+        read_wide(wide(1), {"responses": "atlas+brok"})
+
+
+def test_what_would_be_lost_is_a_bad_row() -> None:
+    """Columns called as the ones that are made, and rows without any response, with the place in the source."""
+    rows = [*wide(1), *wide(2, answer="the reference"), *wide(3, system="s"), {"id": 4, "question": "q"}]
+    bad = [row for row in read_wide(rows) if isinstance(row, BadRow)]
+    assert [(row.problems[0].path, row.problems[0].message[:40]) for row in bad] == [
+        ("row 2", "column 'answer' stands beside the column"),
+        ("row 3", "column 'system' stands beside the column"),
+        ("row 4", "no column 'atlas' or 'brook' of response"),
+    ]
+    again = [row for row in read_wide([*wide(1), *wide(1)]) if isinstance(row, BadRow)]
+    assert [(row.problems[0].path, row.problems[0].message) for row in again] == [
+        ("row 2", "the id '1~atlas' was given before, in row 1"),
+        ("row 2", "the id '1~brook' was given before, in row 1"),
+    ]
+
+
+def test_limit_and_sample_take_whole_rows() -> None:
+    """Of ten rows with two responses each, two rows are four items, two of each question."""
+    for how in ({"limit": 2}, {"sample": 2, "seed": 3}, {"limit": 5, "sample": 2}):
+        found = read_wide(wide(*range(10)), **how)  # type: ignore[arg-type]
+        ids = [item.id.partition("~")[0] for item in found if isinstance(item, Item)]
+        assert len(ids) == 4 and ids[0] == ids[1] != ids[2] == ids[3]
+
+
+def test_columns_of_responses_are_named_once_each() -> None:
+    """A name twice, none, the response mapped besides, or a rubric of pairs: an error that says so."""
+    for columns in ("atlas+atlas", "atlas+", ""):
+        with pytest.raises(InputError, match="names its columns once each"):
+            read_wide(wide(1), {"responses": columns})
+    with pytest.raises(InputError, match="don't map it to another one"):
+        read_wide(wide(1), {**WIDE, "answer": "atlas"})
+    with pytest.raises(InputError, match="responses"):
+        list(read_items(wide(1), load_rubric("hhh").item, mapping=WIDE))
+
+
+def test_a_wide_table_without_its_option_is_told_of_it() -> None:
+    """Where only the response is missing and several columns are not read; elsewhere the hint would be noise."""
+    with pytest.raises(ItemError, match="--map responses=COLUMN"):
+        evenhand.judge(wide(1), "doc-qa", "fake")
+    with pytest.raises(ItemError) as error:
+        evenhand.judge([{"question": "q", "note": "n"}], "doc-qa", "fake")
+    assert "responses=" not in str(error.value)
+
+
+def test_wide_responses_may_stand_in_a_file_of_their_own() -> None:
+    """Joined by id first, then a row for each system."""
+    rows, answers = [{"id": 1, "question": "q"}], [{"id": 1, "atlas": "x", "brook": "y"}]
+    found = read_wide(rows, responses=answers)
+    assert [(i.id, i.fields["answer"]) for i in found if isinstance(i, Item)] == [("1~atlas", "x"), ("1~brook", "y")]
+
+
+def test_systems_of_a_wide_table_are_compared(tmp_path: Path) -> None:
+    """A CSV table with a column a system is judged with doc-qa, resumed, and compared; both forms give one answer."""
+    table = tmp_path / "wide.csv"
+    lines = [f"{n},question {n},context {n},answer {n} of atlas,answer {n} of brook" for n in range(12)]
+    table.write_text("\n".join(["nr,question,context,atlas,brook", *lines]) + "\n", encoding="utf-8")
+    how: dict[str, Any] = {"map": {**WIDE, "id": "nr"}, "out": tmp_path / "run"}
+    assert evenhand.judge(table, "doc-qa", "fake", **how).summary()["rows"] == 24
+    assert evenhand.judge(table, "doc-qa", "fake", **how).summary()["rows"] == 24
+    long = [
+        {"question": f"question {n}", "context": f"context {n}", "answer": f"answer {n} of {s}", "system": s}
+        for n in range(12)
+        for s in ("atlas", "brook")
+    ]
+    evenhand.judge(long, "doc-qa", "fake", out=tmp_path / "long")
+    told = [evenhand.compare(tmp_path / name, by="system") for name in ("run", "long")]
+    assert told[0] == told[1]
+    assert [(c["paired"], c["questions"]) for c in told[0]["comparisons"]] == [(True, 12)] * 4

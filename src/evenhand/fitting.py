@@ -32,7 +32,10 @@ def column_hint(columns: Collection[str], spec: ItemSpec) -> str | None:
         return "--pairs all makes pairs of the texts in the column responses"
     fitting = [name for name in builtin_names() if not _lacking(columns, name)]
     found = f"; these columns fit --rubric {' or '.join(fitting)}" if fitting else ""
-    return f"--map FIELD=COLUMN reads a field from another column{found}"
+    unread = [column for column in columns if column != "id" and column not in spec.aliases and not spec.field(column)]
+    alone = len(spec.responses) == 1 and missing == set(spec.responses) and len(unread) > 1
+    wide = ", or --map responses=COLUMN+COLUMN a response from each" if alone else ""
+    return f"--map FIELD=COLUMN reads a field from another column{wide}{found}"
 
 
 def _lacking(columns: Collection[str], rubric: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rows whose responses stand in a file of their own, joined by id."""
+"""Responses that stand elsewhere than in a row each: in a file of their own, or in a column for each system."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from evenhand.item_values import Mistake, read_id
 from evenhand.rows import RawRow
 from evenhand.rubric.model import ItemSpec
 
+#: Where ``--map responses=A+B`` names the columns of responses, and the column that each row then has beside.
+RESPONSES = "responses"
+SYSTEM = "system"
 #: Problems of the response file that are told one by one.
 _TOLD = 20
 
@@ -59,6 +62,59 @@ def joined(
                 yield RawRow({"id": own}, None, problem)
         except sqlite3.Error as error:
             raise InputError(f"the responses of {name} can't be kept meanwhile: {error}") from error
+
+
+def spread(rows: Iterator[RawRow], spec: ItemSpec, mapping: Mapping[str, str], *, name: str | None) -> Iterator[RawRow]:
+    """A row for each response of rows that hold several, each system's in a column of its own.
+
+    The new rows have all other columns, the response as the rubric's field, and the column's name as ``system``. An
+    own id becomes ID~SYSTEM. A column that a row lacks gives none, and null a response that is blank.
+
+    Args:
+        rows: Rows with the columns, numbered.
+        spec: What the rubric reads; it has one response.
+        mapping: Field name or "id" -> column; ``responses`` -> the columns, joined by "+".
+        name: The file, for messages.
+
+    Yields:
+        The new rows; a row with a problem where a row has no such column, or another one of a name that is made.
+
+    Raises:
+        InputError: a column named twice or not at all, or the response mapped to a column besides.
+        ItemError: a column that no row has.
+    """
+    columns, field = mapping[RESPONSES].split("+"), spec.responses[0]
+    if len(set(columns)) < len(columns) or "" in columns:
+        hint = "as in --map responses=COLUMN+COLUMN"
+        raise InputError(f"responses names its columns once each, not {mapping[RESPONSES]!r:.80}", hint=hint)
+    if field in mapping:
+        raise InputError(f"{field} is read from the columns of responses; don't map it to another one")
+    unseen, read = set(columns), False
+    for row in rows:
+        if row.problem is not None:
+            yield row
+            continue
+        there = [column for column in columns if column in row.values]
+        unseen, read = unseen - set(there), True
+        rest = {column: value for column, value in row.values.items() if column not in columns}
+        clash = next((made for made in (field, SYSTEM) if made in rest), None)
+        if clash is not None:
+            message = f"column {clash!r} stands beside the columns of responses, which make one of that name"
+            yield replace(row, problem=Problem(None, "", message, "rename it"))
+        elif not there:
+            yield replace(row, problem=Problem(None, "", f"no column {' or '.join(map(repr, columns))} of responses"))
+        for system in there if clash is None else ():
+            made = {**_with_system(rest, system, spec, mapping), field: row.values[system], SYSTEM: system}
+            yield replace(row, values=made)
+    if read and unseen:
+        lacking = [Problem(None, "", f"no row has the column {column!r} of responses") for column in sorted(unseen)]
+        raise ItemError(lacking, file=name)
+
+
+def _with_system(row: dict[str, Any], system: str, spec: ItemSpec, mapping: Mapping[str, str]) -> dict[str, Any]:
+    """A row whose own id, if it has a good one, tells the system too."""
+    column, own, _ = _own_id(row, spec, mapping)
+    return row if column is None or own is None else {**row, column: f"{own}~{system}"}
 
 
 def _keep(

@@ -44,11 +44,13 @@ class RawRow:
         values: Column -> plain value; may be incomplete where there is a problem.
         line: 1-based line on which the row begins; None where the source has no lines.
         problem: Why it can't be read, None when it can.
+        row: 0-based position in the source, where several rows were made of one; else -1.
     """
 
     values: Mapping[str, Any]
     line: int | None = None
     problem: Problem | None = None
+    row: int = -1
 
 
 def file_rows(path: Path, name: str, format: str, max_bytes: int) -> Iterator[RawRow]:

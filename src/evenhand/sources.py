@@ -20,7 +20,7 @@ from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.fitting import column_hint
 from evenhand.images import folder_of, with_images
 from evenhand.item import MAX_ROW_BYTES, Item, check_row, content_id, missing_columns, require_mapping
-from evenhand.joining import joined
+from evenhand.joining import RESPONSES, joined, spread
 from evenhand.keywords import number
 from evenhand.rows import FORMATS, STDIN, RawRow, as_frame, file_rows, frame_rows, no_room, python_rows
 from evenhand.rubric.model import ItemSpec
@@ -172,7 +172,8 @@ def read_items(
     Args:
         source: As for `open_source`.
         spec: What the rubric reads.
-        mapping: Field name or "id" -> column.
+        mapping: Field name or "id" -> column. ``responses`` -> columns joined by "+", each of which holds one
+            system's response; see `evenhand.joining.spread`. Limit and sample then are of rows as they stand.
         format: One of `FORMATS`, None to tell from the file name.
         max_bytes: Most bytes one row may have.
         limit: Read only the first so many rows, good or bad.
@@ -194,7 +195,10 @@ def read_items(
         MissingExtraError: Parquet without pyarrow.
     """
     require_counts(limit=limit, sample=sample, max_bytes=max_bytes)
-    mapping = mapping or {}
+    given = mapping = mapping or {}
+    wide = RESPONSES in mapping and len(spec.responses) == 1 and spec.field(RESPONSES) is None
+    if wide:
+        mapping = {name: column for name, column in given.items() if name != RESPONSES}
     require_mapping(mapping, spec)
     if all(isinstance(given, str | os.PathLike) and str(given) == STDIN for given in (source, responses)):
         hint = "put one of the two in a file"
@@ -202,6 +206,9 @@ def read_items(
     opened = open_source(source, format=format, max_bytes=max_bytes)
     if responses is not None:
         opened = _with_responses(opened, open_source(responses, max_bytes=max_bytes), spec, mapping)
+    if wide:
+        opened = _spread(opened, spec, given, limit, sample, seed)
+        limit = sample = None
     items = _read(opened, spec, mapping, max_bytes, limit, folder_of(source) if open_images else None)
     return items if sample is None else sampled(items, sample, seed)
 
@@ -209,6 +216,16 @@ def read_items(
 def _with_responses(opened: RowSource, responses: RowSource, spec: ItemSpec, mapping: Mapping[str, str]) -> RowSource:
     name = responses.name or "the responses"
     return replace(opened, table=False, rows=joined(opened.rows, responses.rows, spec, mapping, name=name))
+
+
+def _spread(
+    opened: RowSource, spec: ItemSpec, mapping: Mapping[str, str], limit: int | None, sample: int | None, seed: int
+) -> RowSource:
+    """The rows with one response each; limit and sample are of the rows that hold several."""
+    rows = (replace(raw, row=row) for row, raw in enumerate(itertools.islice(opened.rows, limit)))
+    if sample is not None:
+        rows = (raw for raw in sampled(rows, sample, seed) if isinstance(raw, RawRow))
+    return replace(opened, rows=spread(rows, spec, mapping, name=opened.name))
 
 
 def require_counts(**counts: int | None) -> None:
@@ -306,7 +323,8 @@ def _checked(
     ids: IdBook,
     images: Path | None,
 ) -> Item | BadRow:
-    place, unit = (row + 1, "row") if raw.line is None else (raw.line, "line")
+    at = row if raw.row < 0 else raw.row
+    place, unit = (at + 1, "row") if raw.line is None else (raw.line, "line")
     problems = [raw.problem] if raw.problem is not None else []
     checked = None
     if not problems:
@@ -318,8 +336,8 @@ def _checked(
         item_id = checked.id or ids.number(content_id(checked.fields), place)
         first = ids.claim(checked.id, place) if checked.id is not None else None
         if first is None:
-            at = where(file, row, raw.line)
-            return Item(item_id, row, checked.fields, checked.extra, at, checked.columns, checked.own_id)
+            found = where(file, at, raw.line)
+            return Item(item_id, row, checked.fields, checked.extra, found, checked.columns, checked.own_id)
         problems = [Problem(None, "", f"the id {item_id!r} was given before, in {unit} {first}")]
     return bad_row(row, raw, problems)
 
@@ -331,7 +349,7 @@ def where(file: str | None, row: int, line: int | None) -> str:
 
 def bad_row(row: int, raw: RawRow, problems: Iterable[Problem]) -> BadRow:
     """A row that can't be judged, its problems told with line or row."""
-    path = "" if raw.line is not None else f"row {row + 1}"
+    path = "" if raw.line is not None else f"row {(row if raw.row < 0 else raw.row) + 1}"
     return BadRow(row, raw.line, tuple(replace(p, line=raw.line, path=path) for p in problems), raw.values)
 
 

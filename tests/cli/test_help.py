@@ -26,6 +26,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
             0,
         ),
         (
+            "evenhand judge examples/systems.jsonl --judge fake --out runs/systems",
+            "evenhand compare runs/systems --by system",
+            0,
+        ),
+        (
             "evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many",
             "evenhand variance runs/many",
             0,

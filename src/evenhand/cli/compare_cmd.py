@@ -28,7 +28,8 @@ def compare_command(runs: tuple[str, ...], by: str | None, as_json: bool, **how:
     Runs over the same items are compared item by item; with --by, the systems of one run question by
     question.
 
-    Example: evenhand compare runs/doc-qa --by system
+    Example, after evenhand judge examples/systems.jsonl --judge fake --out runs/systems:
+    evenhand compare runs/systems --by system
     """
     from evenhand import api
 

@@ -1,4 +1,16 @@
-"""Is B better than A, by how much, how sure, and how many more units would settle it."""
+"""Is B better than A, by how much, how sure, and how many more units would settle it.
+
+Tests of pairs:
+
+- permutation: exchanges A and B within whole clusters at random (exactly, up to 14 clusters that differ; else
+  9,999 draws, so that p is at least 0.0001). Of the mean difference.
+- mcnemar: ratings of at most two values; the binomial test of the units that differ. Of equal shares.
+- wilcoxon: signed ranks; equal pairs are ranked and then left out (Pratt), tied differences share their mean
+  rank. Exact up to 13 units, or up to 50 without ties and equal pairs; else the normal approximation with its
+  correction for ties. Of differences that lie evenly around 0, not of means.
+
+The last two take units as independent: where clusters hold several, they give no p, with the reason.
+"""
 
 from __future__ import annotations
 
@@ -81,21 +93,10 @@ def paired_comparison(
 ) -> Comparison:
     """Compare ratings of the same units.
 
-    Tests:
-
-    - permutation: exchanges A and B within whole clusters at random (exactly, up to 14 clusters that differ; else
-      9,999 draws, so that p is at least 0.0001). Of the mean difference.
-    - mcnemar: ratings of at most two values; the binomial test of the units that differ. Of equal shares.
-    - wilcoxon: signed ranks; equal pairs are ranked and then left out (Pratt), tied differences share their mean
-      rank. Exact up to 13 units, or up to 50 without ties and equal pairs; else the normal approximation with its
-      correction for ties. Of differences that lie evenly around 0, not of means.
-
-    The last two take units as independent: where clusters hold several, they give no p, with the reason.
-
     Args:
         a, b: Ratings of the same units, shape (n,), without NaN.
         clusters: Ids 0..g-1, shape (n,); default: every unit is its own cluster.
-        test: Which test.
+        test: Which of the tests above.
         interval: Of the mean difference: "t", cluster-robust, or "bootstrap", BCa over clusters.
         seed: Seed of the draws.
 
