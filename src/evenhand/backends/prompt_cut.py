@@ -12,9 +12,9 @@ from evenhand.verdict import Usage
 
 #: Shorter prompts fit everywhere.
 _FROM_BYTES = 2000
-#: No tokenizer reads more bytes a token than this, counted in the size that is left when repetition is packed away:
-#: natural text has one to three; unpacked, one token may be a hundred spaces.
-_MOST_PACKED_BYTES = 6
+#: No tokenizer reads more bytes a token than this, counted in the size that is left when repetition is packed away
+#: (measured: 1.0 to 1.5 for English, Chinese, code, JSON and base64). Unpacked, one token may be a hundred spaces.
+_MOST_PACKED_BYTES = 4
 
 
 def require_whole(request: Request, usage: Usage) -> None:
@@ -26,7 +26,7 @@ def require_whole(request: Request, usage: Usage) -> None:
     Raises:
         FinalBackendError: fewer tokens were read than the text can take.
     """
-    if usage.prompt_tokens is None or (usage.cached_tokens is None and (request.repeat or request.attempt)):
+    if not usage.prompt_tokens or (usage.cached_tokens is None and (request.repeat or request.attempt)):
         return
     read = usage.prompt_tokens
     if (cached := usage.cached_tokens or 0) > read:
