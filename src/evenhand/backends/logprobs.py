@@ -24,7 +24,7 @@ from evenhand.scale import Value
 from evenhand.verdict import Distribution, Reading, Reply
 
 #: Bytes of a reply; no honest one is longer.
-_LONGEST = 256_000
+_LONGEST = 32_000
 #: Probabilities of one place may sum to this much; more, and they are none.
 _MOST_MASS = 1.05
 #: Log probabilities: of a certain token, after rounding; of one that might as well be impossible.
