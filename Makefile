@@ -39,7 +39,7 @@ bench: setup
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --group dev --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --extra prices --group dev --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 
 clean:

@@ -325,6 +325,8 @@ def _placed(spec: RunSpec, options: Mapping[str, Any]) -> tuple[RunSpec, Path | 
     """The specification with a temporary folder, which is returned too, where no ``out`` was given."""
     if options.get("out") is not None:
         return spec, None
+    if spec.max_cost is not None:
+        raise InputError("max_cost needs out: a run that it stops must be kept to go on")
     passing = Path(tempfile.mkdtemp(prefix="evenhand-"))
     return replace(spec, folder=passing / "run"), passing
 
@@ -362,8 +364,8 @@ def judge(
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
             skip_bad, pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens,
-            re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary folder, which is
-            removed when the `Run` is closed or no longer used.
+            max_cost, prices, re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary
+            folder, which is removed when the `Run` is closed or no longer used.
 
     Returns:
         The run, with its verdicts stored.
@@ -371,7 +373,7 @@ def judge(
     Raises:
         InputError: bad rows, rubric or options; nothing was sent.
         BackendError: the judge can't be reached or refuses us.
-        RunError: ``out`` holds another run or is in use.
+        RunError: ``out`` holds another run or is in use, or ``max_cost`` is reached.
     """
     stop = stop or Stop()
     spec, passing = _placed(make_spec(items, rubric, judge, **options), options)

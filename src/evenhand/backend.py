@@ -156,6 +156,7 @@ class BackendSettings:
             `InputError` when it is opened.
         timeout_s: Seconds allowed for one try.
         concurrency: Requests that may be in flight at once.
+        bounded: A reply must have no more than max_tokens: an endpoint that refuses the setting is of no use.
     """
 
     model: str = ""
@@ -164,3 +165,4 @@ class BackendSettings:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0
     concurrency: int = 8
+    bounded: bool = False

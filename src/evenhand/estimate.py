@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from evenhand._words import counted
-from evenhand.backend import Request
 from evenhand.judging import Asker, hidden_images
+from evenhand.purse import parts_of
 from evenhand.rows import no_room
 from evenhand.rubric.model import Form
 from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
-
-_BYTES_A_TOKEN = 4
-_SAMPLED = 200
+from evenhand.spending import BYTES_A_TOKEN, forecast, price_of, require_bounded, sample, text_bytes, unpriced
 
 
 def estimate(spec: RunSpec) -> dict[str, Any]:
@@ -26,57 +24,44 @@ def estimate(spec: RunSpec) -> dict[str, Any]:
     The whole input is checked as for a real run. ``calls_at_most`` counts a re-ask of every trial, where re-asks are
     allowed, and ``form_probes``: what finding out the output form may add to the first trial. Tokens are prompt
     bytes / 4, from the first 200 trials; images are counted apart (``images``, ``image_bytes`` of those sent along),
-    since each provider has its own price for them.
+    since each provider has its own price for them. ``cost_usd`` is a `evenhand.spending.Forecast` as plain data, None
+    for a judge that costs nothing or whose price is not known, which ``price`` tells.
     """
     with _passing_folder() as folder:
         backend = spec.judge.open(spec.backend)
+        price = price_of(backend, prices=spec.prices, cap=spec.max_cost, settings=spec.judge.settings)
         dry = replace(spec, folder=Path(folder) / "run", fresh=False)
         with open_run(dry, backend) as store:
             take_in(dry, store)
             hidden = hidden_images(dry.rubric, dry.judge, backend, store.items(read_now=True))
+            if price is not None and spec.max_cost is not None:
+                require_bounded(dry.rubric, price, store.items(read_now=True))
             asker = make_asker(dry, store, backend)
             total, _ = count(dry, store)
-            seen = asked = size = images = image_bytes = 0
-            example: Any = None
-            for trial in pending(dry, store):
-                if seen == _SAMPLED:
-                    break
-                seen += 1
-                question = asker.question(trial)
-                if not question.fields:
-                    continue
-                request = asker.request(trial, question, asker.form.first)
-                asked += 1
-                parts = list(_parts(request))
-                size += sum(len(part["text"].encode("utf-8", "replace")) for part in parts if part["type"] == "text")
-                images += sum(part["type"] != "text" for part in parts)
-                image_bytes += sum(part["bytes"] for part in parts if part["type"] == "image")
-                example = example or {"item": trial.item.id, "messages": list(request.messages)}
+            found = sample(asker, pending(dry, store), total)
+            cost = None if price is None else asdict(forecast(found, price, asker))
             rows, bad = store.count_rows()
-    calls = round(total * asked / seen) if seen else 0
-    probes = asker.form.probes if calls else 0
-    share = calls / asked if asked else 0.0
+    first = next(iter(found.requests), None)
+    parts = [part for request in found.requests for part in parts_of(request) if part["type"] != "text"]
+    size = sum(text_bytes(request) for request in found.requests)
+    probes = asker.form.probes if found.calls else 0
     return {
         "rows": rows,
         "bad_rows": bad,
         "trials": total,
-        "calls": calls,
-        "calls_at_most": (2 if spec.re_ask else 1) * calls + probes,
+        "calls": found.calls,
+        "calls_at_most": (2 if spec.re_ask else 1) * found.calls + probes,
         "form_probes": probes,
-        "prompt_tokens": round(size / _BYTES_A_TOKEN * share),
-        "tokens_by": f"bytes / {_BYTES_A_TOKEN}, from {counted(asked, 'prompt')}",
-        "images": round(images * share),
-        "image_bytes": round(image_bytes * share),
+        "prompt_tokens": round(size / BYTES_A_TOKEN * found.scale),
+        "tokens_by": f"bytes / {BYTES_A_TOKEN}, from {counted(len(found.requests), 'prompt')}",
+        "images": round(len(parts) * found.scale),
+        "image_bytes": round(sum(part.get("bytes", 0) for part in parts) * found.scale),
         "images_not_shown": hidden,
         "form": asker.form.first,
-        "prompt": example,
+        "cost_usd": cost,
+        "price": (unpriced(backend) if not backend.deterministic else None) if price is None else price.plain(),
+        "prompt": None if first is None else {"item": first.item_id, "messages": list(first.messages)},
     }
-
-
-def _parts(request: Request) -> Iterator[Mapping[str, Any]]:
-    for message in request.messages:
-        content = message["content"]
-        yield from [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def rendered(spec: RunSpec, form: Form | None) -> Iterator[dict[str, Any]]:

@@ -70,6 +70,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     facts["judge"] = {**manifest["judge"], "models": sorted(whole.models), "status": NOT_VALIDATED}
     facts["rubric"] = {"name": rubric.name, "version": rubric.version, "digest": rubric.digest}
     facts["ask"] = _asked(rubric, manifest)
+    facts["spent"] = manifest.get("cost")
     facts["aggregate"] = None if tasks is None else tasks.facts()
     if column is not None:
         facts["by"] = {name: tally.facts() for name, tally in sorted(slices.items())}

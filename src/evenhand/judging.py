@@ -11,7 +11,7 @@ from typing import Any
 
 from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings, Deadline, Request
-from evenhand.errors import AccessError, BackendError, InputError, RetryableBackendError
+from evenhand.errors import AccessError, BackendError, InputError, RetryableBackendError, RunError
 from evenhand.forms import FormChoice
 from evenhand.images import located
 from evenhand.item import Item
@@ -132,7 +132,7 @@ class Asker:
         self._settings = dict(judge.settings)
         self._key = key
         self._short = short
-        self._may_re_ask = may_re_ask
+        self.may_re_ask = may_re_ask
         self._folder = folder
         self._deadline_s = deadline_s
 
@@ -165,6 +165,10 @@ class Asker:
                 verdict = await self._asked(trial, asked, sent, first, Deadline(timer))
         except AccessError:
             raise
+        except RunError as error:  # no money for another request: what was paid for is kept, and the trial is open
+            if not sent:
+                raise
+            return Answer(trial.key, _failed(error, sent), tuple(sent))
         except BackendError as error:
             return Answer(trial.key, _failed(error, sent), tuple(sent))
         except TimeoutError:
@@ -184,7 +188,7 @@ class Asker:
             lambda form: self._send(replace(self.request(trial, asked, form), deadline=deadline), sent), asked.fields
         )
         verdict = self._settle(trial, asked, reply)
-        wrong = complaints(self.rubric, self._rules, asked, verdict) if self._may_re_ask else []
+        wrong = complaints(self.rubric, self._rules, asked, verdict) if self.may_re_ask else []
         if not wrong:
             return verdict
         first.append(verdict)
@@ -255,7 +259,7 @@ def reply_text(reply: Reply) -> str:
     return reply.text or ""
 
 
-def _failed(error: BackendError, sent: list[Exchange]) -> Verdict:
+def _failed(error: BackendError | RunError, sent: list[Exchange]) -> Verdict:
     verdict = Verdict(Status.FAILED, failure=type(error).__name__, detail=error.message)
     return _totalled(verdict, sent)
 

@@ -80,6 +80,7 @@ NUMBERS: Mapping[str, Number] = {
     "tpm": Number(0, 10**12, whole=False, above=True),
     "timeout": Number(0, 1_000_000, whole=False, above=True),
     "deadline": Number(0, 1_000_000, whole=False, above=True),
+    "max_cost": Number(0, 10**9, whole=False, above=True),
     "temperature": Number(0, 100, whole=False),
     "max_tokens": Number(1, 2**31 - 1),
     "max_bytes": Number(1, 2**31 - 1),
@@ -96,7 +97,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     ),
     **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
-    "out": ((str, os.PathLike), "a path"),
+    **dict.fromkeys(("out", "prices"), ((str, os.PathLike), "a path")),
     "responses": ((object,), "rows"),
 }
 _NEVER_NONE = {
@@ -154,7 +155,7 @@ def _require_kind(name: str, value: Any) -> None:
     kinds, told = _KINDS[name]
     if not isinstance(value, kinds):
         raise InputError(f"{name} must be {told}, not {_shown(name, value)}")
-    if isinstance(value, str | os.PathLike) and name == "out" and "\0" in os.fspath(value):
+    if isinstance(value, str | os.PathLike) and name in ("out", "prices") and "\0" in os.fspath(value):
         raise InputError(f"{name} must be a path, not {value!r:.60}")
     if not isinstance(value, Mapping):
         return

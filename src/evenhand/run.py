@@ -30,6 +30,7 @@ from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.runners.local import Stop, run_trials
 from evenhand.runners.signals import taken_over
 from evenhand.sources import BadRow, BadRows, read_items
+from evenhand.spending import Forecast, paying, price_of
 from evenhand.store import Store, StoredRow
 from evenhand.trial import Order, Trial, plan
 from evenhand.verdict import Status
@@ -64,6 +65,8 @@ class RunSpec:
         attempts: Tries for one request at most.
         deadline: Seconds that one trial may take, its waiting for a turn not counted; None for no limit but that of
             its requests.
+        max_cost: US dollars that the run in the folder may cost, what was spent before included; None for no cap.
+        prices: A table of prices, see `evenhand.prices.read_prices`; None where there is none.
         backend: Endpoint, headers, timeout of one try.
         re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
@@ -93,6 +96,8 @@ class RunSpec:
     tpm: float | None = None
     attempts: int = 4
     deadline: float | None = None
+    max_cost: float | None = None
+    prices: Any = None
     backend: BackendSettings = field(default_factory=BackendSettings)
     re_ask: bool = True
     retry: bool = False
@@ -128,6 +133,8 @@ class RunSpec:
             "tpm": self.tpm,
             "attempts": self.attempts,
             "deadline": self.deadline,
+            "max_cost": self.max_cost,
+            "prices": None if self.prices is None else str(self.prices),
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,
@@ -151,6 +158,9 @@ class Progress:
 
     def warn(self, text: str) -> None:
         """Something to know before anything is asked."""
+
+    def forecast(self, told: Forecast, cap: float | None) -> None:
+        """What asking will cost, and the most that the run may; only where the price is known."""
 
     def done(self, answer: Answer) -> None:
         """One more verdict is stored."""
@@ -188,7 +198,8 @@ async def run(
 
     Raises:
         InputError: bad rows (unless skipped), bad options; nothing was sent.
-        RunError: the folder holds another run, is in use, or its rows changed.
+        RunError: the folder holds another run, is in use, or its rows changed; or ``max_cost`` is reached, and what
+            was answered before is stored.
         AccessError: the judge refuses us altogether; what was answered before is stored.
     """
     progress = progress or Progress()
@@ -197,6 +208,7 @@ async def run(
     concurrency = spec.concurrency or (_DEFAULT_CONCURRENCY if backend.deterministic else MOST)
     concurrency = min(concurrency, backend.max_concurrency or concurrency)
     try:
+        price = price_of(backend, prices=spec.prices, cap=spec.max_cost, settings=spec.judge.settings)
         with open_run(spec, backend) as store:
             take_in(spec, store)
             if hidden := hidden_images(spec.rubric, spec.judge, backend, store.items(read_now=True)):
@@ -206,7 +218,8 @@ async def run(
             total, stored = count(spec, store)
             progress.start(total, stored)
             concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
-            with taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
+            money = paying(store, asker, price, spec.max_cost, lambda: pending(spec, store), total - stored, progress)
+            with money, taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
                 asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:
         await backend.aclose()
@@ -215,10 +228,11 @@ async def run(
 
 def open_backend(spec: RunSpec) -> Backend:
     """The judge of a run, ready to be asked; what costs something is paced and tried again."""
-    for name in ("concurrency", "rpm", "tpm"):
+    for name in ("concurrency", "rpm", "tpm", "max_cost"):
         if (value := getattr(spec, name)) is not None:
             number(name, value)
-    backend = spec.judge.open(replace(spec.backend, concurrency=spec.concurrency or MOST))
+    bounded = spec.max_cost is not None
+    backend = spec.judge.open(replace(spec.backend, concurrency=spec.concurrency or MOST, bounded=bounded))
     if backend.deterministic:
         return backend
     retry = Retry(number("attempts", spec.attempts), deadline_s=max(_DEADLINE_S, spec.backend.timeout_s))

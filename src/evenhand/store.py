@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, t
 from evenhand.judging import Answer, Exchange
 from evenhand.run_folder import FILE, connect, damaged, exists, lock, make, recover, unusable
 from evenhand.trial import TrialKey
-from evenhand.verdict import Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
+from evenhand.verdict import Usage, Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
 SCHEMA = 2
 _BATCH = 500
@@ -74,6 +75,7 @@ class Store:
         self.folder = folder
         self._content = _CONTENT if write else "content"
         self._lock_file = lock(folder) if write else None
+        self._writing = threading.Lock()  # answers are stored in a thread of their own
         try:
             if manifest is not None and not exists(folder):
                 _build(folder, manifest)
@@ -336,6 +338,12 @@ class Store:
             )
             return [Exchange(a, d, f, reply_from_plain(json.loads(text))) for a, d, f, text in found]
 
+    def usages(self) -> Iterator[Usage]:
+        """What each stored reply cost, those of verdicts that were replaced included."""
+        with self._reading("its replies"):
+            for (text,) in self._db.execute("SELECT reply -> '$.usage' FROM reply"):
+                yield Usage(**json.loads(text))
+
     @contextlib.contextmanager
     def _reading(self, what: str) -> Iterator[None]:
         """What can't be read was damaged since: the store wrote it well."""
@@ -348,15 +356,16 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise unusable(self.folder, error) from error
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+        with self._writing:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise unusable(self.folder, error) from error
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
 
 
 def _build(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -49,6 +49,7 @@ class Usage:
         cached_tokens: Prompt tokens served from a prefix cache.
         cost_usd: Price in US dollars, None when unknown.
         latency_s: Seconds from sending to the whole reply.
+        written_tokens: Prompt tokens put into a prefix cache.
     """
 
     prompt_tokens: int | None = None
@@ -56,6 +57,7 @@ class Usage:
     cached_tokens: int | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    written_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ def _usage(usage: Any, latency_s: float) -> Usage:
         prompt_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
         completion_tokens=count(usage.get("output_tokens")),
         cached_tokens=cached,
+        written_tokens=written,
         latency_s=latency_s,
     )
 

@@ -36,6 +36,7 @@ from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
 
 _CONNECT_S = 10.0
+_LOST = frozenset((408, 502, 504, 520, 522, 524))  # of those in between, who don't know whether the work was done
 _LARGEST = 16 << 20
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class HttpBackend:
         self._clean = redactor(self._secrets)
         self._timeout_s = settings.timeout_s
         self._connections = settings.concurrency
+        self._bounded = settings.bounded
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
@@ -136,7 +138,9 @@ class HttpBackend:
     ) -> Reply:
         if is_filtered(status, fault):
             return Reply(refusal=fault.message, finish="content_filter", usage=Usage(latency_s=latency_s))
-        raise error_for(status, fault, form, headers, now=time.time(), where=self._endpoint.base)
+        failed = error_for(status, fault, form, headers, now=time.time(), where=self._endpoint.base)
+        failed.maybe_paid = status in _LOST
+        raise failed
 
     def _adapt(self, request: Request, sent: Mapping[str, Any], status: int, fault: Fault) -> bool:
         """Learn from a refusal; whether the same request would now be sent differently."""
@@ -148,6 +152,9 @@ class HttpBackend:
         refused = refused_parameter(fault, self._wire.parameters(sent))
         if refused is not None:
             self._wire.learn(refused, request, self.learned)
+            if self._bounded and self.learned.get("max_tokens", "") is None:
+                said = f"{self._endpoint.base} takes no limit of tokens, so what a reply may cost has no bound"
+                raise AccessError(said, hint="leave --max-cost out, or choose another judge", status=status)
         elif refuses_system_role(fault) and any(m["role"] == "system" for m in request.messages):
             refused = SYSTEM_ROLE
             self.learned[SYSTEM_ROLE] = "user"

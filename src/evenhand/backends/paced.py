@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -41,6 +42,9 @@ class Paced:
         retry: How to try again.
         pacer: Gives turns.
         purse: Pays for tries; None where nothing is counted.
+
+    Attributes:
+        purse: As above; it may be set as long as nothing was sent.
     """
 
     def __init__(self, inner: Backend, *, retry: Retry, pacer: Pacer, purse: Purse | None = None) -> None:
@@ -51,7 +55,8 @@ class Paced:
         self.deterministic = inner.deterministic
         self.max_concurrency = inner.max_concurrency
         self.takes_images = inner.takes_images
-        self._retry, self._pacer, self._purse = retry, pacer, purse
+        self.purse = purse
+        self._retry, self._pacer = retry, pacer
         self._answered = False
 
     async def send(self, request: Request) -> Reply:
@@ -83,7 +88,7 @@ class Paced:
 
     async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
         tokens = _tokens(request)
-        held = await self._purse.reserve(request) if self._purse else None
+        held = await self._held(request, turns)
         reply: Reply | None = None
         failed: BaseException | None = None
         try:
@@ -98,9 +103,19 @@ class Paced:
             finally:
                 self._leave(turn, tokens, reply, failed)
         finally:
-            if self._purse and reply is None:
+            if self.purse and reply is None:
                 maybe = failed.maybe_paid if isinstance(failed, BackendError) else failed is not None
-                self._purse.settle(held, None, maybe_paid=maybe)
+                self.purse.settle(held, None, maybe_paid=maybe)
+
+    async def _held(self, request: Request, turns: list[Turn]) -> Any:
+        """What is set aside for a try; waiting for it is of our own making, as that for a turn."""
+        if self.purse is None:
+            return None
+        came = self._retry.clock()
+        with request.deadline.standing_still() if request.deadline else contextlib.nullcontext():
+            held = await self.purse.reserve(request)
+        turns.append(Turn(came, self._retry.clock() - came))
+        return held
 
     async def _turn(self, request: Request, tokens: int, left_s: float) -> Turn:
         """A turn; the trial's time stands still while we wait for it of our own making."""
@@ -128,7 +143,7 @@ class Paced:
         return reply
 
     def _priced(self, reply: Reply, held: Any) -> Reply:
-        usage = self._purse.settle(held, reply.usage) if self._purse else None
+        usage = self.purse.settle(held, reply.usage) if self.purse else None
         return reply if usage is None else replace(reply, usage=usage)
 
     def _leave(self, turn: Turn, tokens: int, reply: Reply | None, failed: BaseException | None) -> None:

@@ -38,11 +38,15 @@ LOW_COVERAGE = 5
 )
 @options.pairs_option
 @click.option("--ask", metavar="PHRASE", help="An entry phrase of the rubric: its criterion is shown first.")
+@click.option(
+    "--max-cost", type=options.NumberType("max_cost"), metavar="USD",
+    help="The most that the run may cost; a higher one goes on.",
+)  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
 @click.option(
     "--coverage", type=options.NumberType("coverage"), metavar="X", help="Exit with 5 under this share of rows scored."
 )
-@click.option("--dry-run", is_flag=True, help="One prompt, the number of calls and tokens; sends nothing.")
+@click.option("--dry-run", is_flag=True, help="One prompt, the number of calls, tokens and cost; sends nothing.")
 @options.value_option
 @options.json_option
 def judge_command(data: str, judge_spec: str, out: str | None, **given: Any) -> int:
@@ -138,6 +142,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a run from the options of a command line."""
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("responses", "timeout", "deadline", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
+    money = ("max_cost", "prices")
     return {
         "map": options.pairs(given["mapping"], "--map"),
         "variant": options.variant(given["variant"]),
@@ -147,7 +152,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
         "headers": _headers(given.get("header", ())),
         "concurrency": _concurrency(given.get("concurrency", "auto")),
         "store_texts": not given.get("no_store_texts", False),
-        **{name: given[name] for name in (*passed, *same, "logprobs") if name in given},
+        **{name: given[name] for name in (*passed, *same, *money, "logprobs") if name in given},
     }
 
 

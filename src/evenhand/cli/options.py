@@ -119,6 +119,8 @@ def judge_options(command: F) -> F:
                 help="Seconds for one try of a request."),
             click.option("--deadline", type=NumberType("deadline"), metavar="S",
                 help="Seconds for one trial in all, from its first request on."),
+            click.option("--prices", metavar="FILE",
+                help="Prices of models, in USD per million tokens: .yaml, .json or .csv."),
             click.option("--base-url", metavar="URL",
                 help="Address of the judge's server, as in http://127.0.0.1:8000/v1."),
             click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored."),

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 
 from evenhand import run
-from evenhand._words import counted
+from evenhand._words import counted, usd
 from evenhand.judging import Answer
+from evenhand.spending import Forecast
 from evenhand.verdict import Status
 
 _EVERY_S = 30.0
@@ -27,6 +28,7 @@ class Bar(run.Progress):
         self._failures: Counter[str] = Counter()
         self._asked = 0
         self._cost: float | None = 0.0
+        self._cap: float | None = None
         self._told = 0.0
 
     def start(self, total: int, stored: int) -> None:
@@ -37,6 +39,10 @@ class Bar(run.Progress):
 
     def warn(self, text: str) -> None:
         self._console.print(f"warning: {text}", highlight=False, markup=False, soft_wrap=True)
+
+    def forecast(self, told: Forecast, cap: float | None) -> None:
+        self._cap = cap
+        self._console.print(str(told), highlight=False)
 
     def done(self, answer: Answer) -> None:
         verdict = answer.verdict
@@ -73,5 +79,5 @@ class Bar(run.Progress):
     def _note(self) -> str:
         parts = [f"{name} {n}" for name, n in self._failures.most_common(4)]
         if self._cost:
-            parts.insert(0, f"${self._cost:.4f}")
+            parts.insert(0, usd(self._cost) + (f" (at most {usd(self._cap)} in all)" if self._cap else ""))
         return "  ".join(parts)
