@@ -41,8 +41,7 @@ def ask(form: Any = "schema", **changes: Any) -> Request:
 
 def tries_at(server: FakeServer, url: str) -> list[dict[str, Any]]:
     """The requests that reached one behaviour of the server."""
-    prefix = url.rsplit("/", 2)[-2]
-    return [seen for seen in server.requests() if seen["path"] == prefix]
+    return server.requests(url)
 
 
 async def test_conforms(server: FakeServer) -> None:

@@ -83,10 +83,10 @@ class FakeServer:
         by_fault, and early: requests that came before the time their body had been told to wait for."""
         return dict(self._call("/__stats"))
 
-    def requests(self) -> list[dict[str, Any]]:
-        """The last requests: path (of the behaviour), url (the rest), headers (lower-case names), body (decoded), raw
-        (its text), at (wall clock), fault, status."""
-        return list(self._call("/__requests"))
+    def requests(self, url: str = "") -> list[dict[str, Any]]:
+        """The last requests, or those at one address of `with_faults`: path (of the behaviour), url (the rest), headers
+        (lower-case names), body (decoded), raw (its text), at (wall clock), fault, status."""
+        return list(self._call(f"/__requests{url.removeprefix(self._root).removesuffix('/v1')}"))
 
     def reset(self) -> None:
         """Set all counters to zero and forget all requests."""
@@ -274,10 +274,12 @@ class Connection(asyncio.Protocol):
     def _control(self, path: str) -> Response:
         if path == "/__stats":
             return Response(200, json.dumps(self._server.stats()).encode())
-        if path == "/__requests":
+        if path.startswith("/__requests"):
+            prefix = path.removeprefix("/__requests").lstrip("/")
             kept = [
                 {**seen, "body": _decoded(seen["body"]), "raw": seen["body"].decode("utf-8", "replace")}
                 for seen in self._server.kept
+                if not prefix or seen["path"] == prefix
             ]
             return Response(200, json.dumps(kept).encode())
         if path.startswith("/__behave/"):
