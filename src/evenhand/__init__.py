@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.api import Run, agreement, check, compare, judge, judge_async, variance
     from evenhand.quality import judge_quality
+    from evenhand.reporting import write_report
     from evenhand.variants import study
 
 __version__ = "0.1.0"
@@ -21,6 +22,7 @@ __all__ = [
     "judge_quality",
     "study",
     "variance",
+    "write_report",
 ]
 
 
@@ -34,6 +36,10 @@ def __getattr__(name: str) -> Any:
         from evenhand.quality import judge_quality
 
         return judge_quality
+    if name == "write_report":
+        from evenhand.reporting import write_report
+
+        return write_report
     if name == "study":
         from evenhand.variants import study
 

@@ -9,10 +9,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from evenhand.errors import InputError, MissingExtraError
 
+T = TypeVar("T")
 _BATCH = 1000
 _INT64 = 1 << 63
 #: Gives the rows anew at each call: tables need a first pass for the columns that occur.
@@ -46,17 +47,26 @@ def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -
     path = Path(target)
     writer = find_writer(path)
     refuse_overwriting(path, sources)
+    return written_beside(path, lambda beside: writer(rows, beside))
+
+
+def written_beside(path: Path, write: Callable[[Path], T]) -> T:
+    """Write a file under another name and give it its own once it is whole; what ``write`` returns.
+
+    Raises:
+        InputError: it can't be written.
+    """
     if path.is_symlink():  # the file it names is replaced, not the link
         path = path.resolve()
     beside = path.with_name(f".evenhand-{os.getpid()}.part{path.suffix}")
     try:
-        count = writer(rows, beside)
+        done = write(beside)
         beside.replace(path)
     except OSError as error:
-        raise InputError(f"can't write {target}: {error.strerror or error}") from error
+        raise InputError(f"can't write {path}: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
-    return count
+    return done
 
 
 def find_writer(path: Path) -> Callable[[Rows, Path], int]:
@@ -68,6 +78,16 @@ def find_writer(path: Path) -> Callable[[Rows, Path], int]:
     writers = {".jsonl": _jsonl, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in writers:
         raise InputError(f"{path}: no known format", hint=f"end the name in {', '.join(writers)}")
+    require_place(path)
+    return writers[path.suffix.lower()]
+
+
+def require_place(path: Path) -> None:
+    """Refuse a file that can't be: a directory, or one in a folder that isn't there.
+
+    Raises:
+        InputError: such a file.
+    """
     try:
         folder = path.parent.is_dir()
     except (OSError, ValueError) as error:
@@ -76,7 +96,6 @@ def find_writer(path: Path) -> Callable[[Rows, Path], int]:
         raise InputError(f"can't write {path}: no folder {path.parent}")
     if path.is_dir():
         raise InputError(f"can't write {path}: it is a directory")
-    return writers[path.suffix.lower()]
 
 
 def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:

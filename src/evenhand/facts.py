@@ -388,3 +388,12 @@ def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind)
 def _rate(violated: Counter[bool]) -> dict[str, Any]:
     trials = violated.total()
     return {"trials": trials, "violated": violated[True], "rate": violated[True] / trials if trials else None}
+
+
+def row_summary(
+    row: StoredRow, verdicts: Mapping[TrialKey, Verdict], rubric: Rubric, manifest: Mapping[str, Any], value: ValueKind
+) -> dict[str, Any]:
+    """The figures of one input row; over all rows their counts sum up to those of `summary`."""
+    tally = _Tally(rubric, manifest, value)
+    tally.add(row, verdicts)
+    return tally.facts()

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.errors import UnknownNameError
 from evenhand.facts import CHANGED, null_answers, preferred
+from evenhand.item import Item
 from evenhand.judging import first_request
 from evenhand.manifest import stored_rubric
 from evenhand.rubric.model import Rubric
@@ -31,49 +32,52 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
     """
     with Store.open(folder) as store:
         manifest = store.manifest
-        rubric = stored_rubric(manifest)
         item = store.item(item_id)
         if item is None:
             known = [other.id for other, _ in zip(store.items(), range(20), strict=False)]
             raise UnknownNameError("item", item_id, known)
-        rules = compile_rubric(rubric)
-        trials = []
-        verdicts = store.verdicts_of(item_id)
-        for key, verdict in verdicts.items():
-            trial = Trial(key, item)
-            exchanges = store.exchanges(key)
-            prompt: list[Any] = []
-            asked = question(rubric, rules, trial, short=manifest["short"]) if item.fields else None
-            if asked is not None and asked.fields:
-                form = exchanges[-1].form if exchanges else manifest["form"] or rubric.output.forms[0]
-                request = first_request(
-                    rubric,
-                    trial,
-                    asked,
-                    form,
-                    key=bytes.fromhex(manifest["key"]),
-                    settings=manifest["judge"]["settings"],
-                    identity=manifest["judge"]["identity"],
-                )
-                prompt = [dict(message) for message in request.messages]
-            replies = [
-                {"attempt": e.attempt, "form": e.form, "request": e.digest, "reply": reply_to_plain(e.reply)}
-                for e in exchanges
-            ]
-            trials.append(
-                {
-                    "order": key.order,
-                    "repeat": key.repeat,
-                    "prompt": prompt,
-                    "replies": replies,
-                    "verdict": verdict_to_plain(verdict),
-                }
-            )
-    told = {"id": item_id, "row": item.row, "texts_stored": bool(item.fields), "trials": trials}
+        return told_item(store, stored_rubric(manifest), manifest, item, store.verdicts_of(item_id))
+
+
+def told_item(
+    store: Store, rubric: Rubric, manifest: Mapping[str, Any], item: Item, verdicts: Mapping[TrialKey, Verdict]
+) -> dict[str, Any]:
+    """What `inspect_item` tells, of an item of an open run and its verdicts."""
+    told = {"id": item.id, "row": item.row, "texts_stored": bool(item.fields)}
+    told["trials"] = [_told_trial(store, rubric, manifest, Trial(key, item), v) for key, v in verdicts.items()]
     told["null_answers"] = null_answers(item, rubric)
     if rubric.preference is not None and len(manifest["orders"]) > 1:
-        told["preferred"] = _preferred(rubric, verdicts, item_id, manifest)
+        told["preferred"] = _preferred(rubric, verdicts, item.id, manifest)
     return told
+
+
+def _told_trial(
+    store: Store, rubric: Rubric, manifest: Mapping[str, Any], trial: Trial, verdict: Verdict
+) -> dict[str, Any]:
+    exchanges = store.exchanges(trial.key)
+    prompt: list[Any] = []
+    asked = question(rubric, compile_rubric(rubric), trial, short=manifest["short"]) if trial.item.fields else None
+    if asked is not None and asked.fields:
+        request = first_request(
+            rubric,
+            trial,
+            asked,
+            exchanges[-1].form if exchanges else manifest["form"] or rubric.output.forms[0],
+            key=bytes.fromhex(manifest["key"]),
+            settings=manifest["judge"]["settings"],
+            identity=manifest["judge"]["identity"],
+        )
+        prompt = [dict(message) for message in request.messages]
+    replies = [
+        {"attempt": e.attempt, "form": e.form, "request": e.digest, "reply": reply_to_plain(e.reply)} for e in exchanges
+    ]
+    return {
+        "order": trial.key.order,
+        "repeat": trial.key.repeat,
+        "prompt": prompt,
+        "replies": replies,
+        "verdict": verdict_to_plain(verdict),
+    }
 
 
 def _preferred(

@@ -37,14 +37,25 @@ def verdict_rows(
     manifest = store.manifest
     ours = columns(rubric, manifest, long=long)
     for row, verdicts in store.verdicts():
-        base = _input_columns(row, ours)
         if long:
+            base = _input_columns(row, ours)
             for key, verdict in verdicts.items():
                 told = {"order": key.order, "repeat": key.repeat, **_tell(verdict, rubric, manifest, value)}
                 yield {**base, **{name: _tidy(told.get(name)) for name in ours}}
         else:
-            told = _tell_row(row, verdicts, rubric, manifest, value)
-            yield {**base, **{name: _tidy(told.get(name)) for name in ours}}
+            yield {**_input_columns(row, ours), **wide_columns(row, verdicts, rubric, manifest, value)}
+
+
+def wide_columns(
+    row: StoredRow,
+    verdicts: Mapping[TrialKey, Verdict],
+    rubric: Rubric,
+    manifest: Mapping[str, Any],
+    value: ValueKind = "stated",
+) -> dict[str, Any]:
+    """What `verdict_rows` adds to one input row."""
+    told = _tell_row(row, verdicts, rubric, manifest, value)
+    return {name: _tidy(told.get(name)) for name in columns(rubric, manifest, long=False)}
 
 
 def free_columns(row: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
@@ -66,7 +77,7 @@ def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
         item = row.item
         values = {**item.extra, "id": item.id if item.own_id is None else item.own_id, **item.fields}
         source = {name: values[name] for name in (*item.columns, *values) if name in values}
-    return {name: _plain(value) for name, value in free_columns(source, ours).items()}
+    return {name: plain(value) for name, value in free_columns(source, ours).items()}
 
 
 def _tidy(value: Any) -> Any:
@@ -122,7 +133,7 @@ def _tell(verdict: Verdict, rubric: Rubric, manifest: Mapping[str, Any], value: 
     told: dict[str, Any] = {"status": verdict.status.value, "failure": verdict.failure}
     for name in manifest["asked"]:
         outcome = verdict.fields.get(name)
-        told[name] = _plain(pick(outcome, value) if outcome is not None else None)
+        told[name] = plain(pick(outcome, value) if outcome is not None else None)
     told["composite"] = composite(verdict, rubric, value)
     told["violations"] = "; ".join(v.rule for v in verdict.violations)
     told["set_in_code"] = verdict.calls == 0 and verdict.status is Status.SCORED
@@ -133,7 +144,7 @@ def _tell(verdict: Verdict, rubric: Rubric, manifest: Mapping[str, Any], value: 
     return told
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Plain JSON data: turns as objects, images as they were given."""
     if isinstance(value, list | tuple):
         return [_plain_entry(v) for v in value]

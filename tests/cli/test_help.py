@@ -21,6 +21,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         ("", "evenhand study examples/doc-qa.jsonl --vary scale=0-10,0-3 --judge fake --out runs/scales", 0),
         ("", "evenhand model list", 0),
         (
+            "evenhand judge examples/doc-qa.jsonl --judge fake --out runs/doc-qa",
+            "evenhand report runs/doc-qa --out report.html",
+            0,
+        ),
+        (
             "evenhand judge examples/many.jsonl --rubric hhh --pairs all --judge fake --out runs/many",
             "evenhand rank runs/many",
             0,

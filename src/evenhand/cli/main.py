@@ -24,6 +24,7 @@ _COMMANDS = {
     "study": ("study_cmd:study_command", "Which scale or detail to use: a run on several, side by side."),
     "correct": ("correct_cmd:correct_command", "A run's figures corrected for its judge's errors."),
     "variance": ("variance_cmd:variance_command", "What scores vary with, and where the next call is best spent."),
+    "report": ("report_cmd:report_command", "A run as one HTML page, or as Markdown, JSON, JUnit XML."),
     "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),
     "rescore": ("run_cmds:rescore_command", "Read a run's stored replies again; never calls."),
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),

@@ -1,0 +1,203 @@
+"""The rows of a run as a report shows them: cells, what each can be found by, and everything behind it.
+
+RunRows -> Row (cells, facets, detail); FacetTable: how often each facet occurred
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from evenhand.facts import ValueKind, pick, row_summary
+from evenhand.inspection import told_item
+from evenhand.rubric.model import OutputField, Rubric
+from evenhand.slices import Column
+from evenhand.store import Store, StoredRow
+from evenhand.table import columns, plain, wide_columns
+from evenhand.trial import TrialKey
+from evenhand.verdict import Verdict
+
+#: A column with more values than this, or longer ones, is text and no group.
+MOST_VALUES = 30
+LONGEST_VALUE = 60
+_SHOWN = ("scale", "bool")
+_COUNTS = ("flips", "set_in_code", "re_asked", "repaired", "inconsistent", "null_answers")
+_LEFT_OUT = ("failure", "violations", "repaired", "calls", "model", "set_in_code", "re_asked")
+
+
+class Facet(NamedTuple):
+    """Something that verdicts have in common.
+
+    Attributes:
+        kind: count, failure, rule, warning, value, unread, preset, preferred, column or run.
+        name: A field, rule, class or column; of a count what is counted.
+        value: The value of a field or column; "" for other kinds.
+    """
+
+    kind: str
+    name: str
+    value: str = ""
+
+
+@dataclass(slots=True)
+class FacetTable:
+    """Every facet that occurred: its number, in how many rows, and how often in all.
+
+    Attributes:
+        ids: Facet -> number, in order of first occurrence.
+        rows: Facet -> rows that have it.
+        counts: Facet -> occurrences: verdicts or, for what summaries count in pairs, pairs.
+    """
+
+    ids: dict[Facet, int] = field(default_factory=dict)
+    rows: Counter[Facet] = field(default_factory=Counter)
+    counts: Counter[Facet] = field(default_factory=Counter)
+
+    def add(self, found: Mapping[Facet, int]) -> list[int]:
+        """Take a row's facets in; their numbers."""
+        self.rows.update(found.keys())
+        self.counts.update(found)
+        return [self.ids.setdefault(facet, len(self.ids)) for facet in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One input row.
+
+    Attributes:
+        id: The item's id; of a bad row its place.
+        cells: Column -> value.
+        facets: What it can be found by, with how often.
+        detail: Everything behind it, as plain JSON data; None where it was not asked for.
+    """
+
+    id: str
+    cells: dict[str, Any]
+    facets: dict[Facet, int]
+    detail: dict[str, Any] | None
+
+
+class RunRows:
+    """The rows of a run, in input order; iterate once, then ask for what was counted.
+
+    Args:
+        store: The open run.
+        rubric: Its rubric.
+        name: What the run is called.
+        value: As for `evenhand.facts.summary`.
+        by: Columns to break distributions down by.
+        details: Whether rows have their details.
+
+    Attributes:
+        columns: Names of the cells, in order.
+        distributions: Field -> value -> verdicts; a continuous or expected value counts for the nearest legal one.
+        by: Column -> slice -> distributions.
+    """
+
+    def __init__(
+        self, store: Store, rubric: Rubric, name: str, value: ValueKind, by: Sequence[str], *, details: bool
+    ) -> None:
+        self._store, self._rubric, self._value, self._details = store, rubric, value, details
+        self._manifest = store.manifest
+        self._name = name
+        self._slices = {column: Column(column, rubric, self._manifest) for column in by}
+        self._groups: dict[str, set[str] | None] = {}
+        self._fields = [f for n in self._manifest["asked"] if (f := rubric.output.field(n)) and f.kind in _SHOWN]
+        dropped = {*_LEFT_OUT, *(f.name for f in rubric.output.fields if f.kind not in _SHOWN)}
+        self.columns = [*by, *(c for c in columns(rubric, self._manifest, long=False) if c not in dropped)]
+        self.distributions: dict[str, Counter[str]] = {f.name: Counter() for f in self._fields}
+        self.by: dict[str, dict[str, dict[str, Counter[str]]]] = {column: {} for column in by}
+
+    def __iter__(self) -> Iterator[Row]:
+        for row, verdicts in self._store.verdicts():
+            slices = {name: column.slice_of(row) for name, column in self._slices.items()}
+            cells = {**slices, **wide_columns(row, verdicts, self._rubric, self._manifest, self._value)}
+            cells = {name: cells.get(name) for name in self.columns}
+            own = row.item.id if row.item is not None else f"row {row.seq + 1}"
+            yield Row(own, cells, self._facets(row, verdicts, slices), self._detail(row, verdicts))
+
+    def _facets(
+        self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict], slices: Mapping[str, str]
+    ) -> dict[Facet, int]:
+        told = row_summary(row, verdicts, self._rubric, self._manifest, self._value)
+        found = {Facet("run", self._name): 1}
+        found |= {Facet("count", name): told[name] for name in ("planned", "scored", "bad_rows")}
+        found |= {Facet("count", name): told.get(name, 0) for name in _COUNTS}
+        found[Facet("count", "not scored")] = told["planned"] - told["scored"]
+        for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
+            found |= {Facet(kind, key): n for key, n in told[name].items()}
+        found |= {Facet("preferred", side): n for side, n in told.get("preference", {}).items()}
+        for name, fact in {**told["criteria"], **told["fields"]}.items():
+            found[Facet("preset", name)] = fact["set_in_code"]
+            found |= {Facet("unread", name, failure): n for failure, n in fact["failures"].items()}
+        values = self._values(verdicts)
+        for name, counts in values.items():
+            found |= {Facet("value", name, key): n for key, n in counts.items()}
+            self.distributions[name].update(counts)
+        for column, slice_ in slices.items():
+            found[Facet("column", column, slice_)] = 1
+            known = self.by[column].setdefault(slice_, {f.name: Counter() for f in self._fields})
+            for name, counts in values.items():
+                known[name].update(counts)
+        found |= {Facet("column", *group): 1 for group in self._grouped(row) if group[0] not in slices}
+        return {facet: n for facet, n in found.items() if n}
+
+    def _values(self, verdicts: Mapping[TrialKey, Verdict]) -> dict[str, Counter[str]]:
+        values: dict[str, Counter[str]] = {}
+        for output in self._fields:
+            outcomes = [v.fields[output.name] for v in verdicts.values() if output.name in v.fields]
+            picked = [pick(outcome, self._value) for outcome in outcomes]
+            values[output.name] = Counter(shown_value(output, value) for value in picked if value is not None)
+        return values
+
+    def _grouped(self, row: StoredRow) -> Iterator[tuple[str, str]]:
+        """The columns whose values are few and short, so that rows can be found by them."""
+        if row.item is None:
+            return
+        judged = self._rubric.item.judged
+        for name, value in {**row.item.fields, **row.item.extra}.items():
+            known = self._groups.setdefault(name, set())
+            if name in judged or known is None or value is None:
+                continue
+            text = str(value) if isinstance(value, str | bool | int) else None
+            if text is None or len(text) > LONGEST_VALUE or len(known | {text}) > MOST_VALUES:
+                self._groups[name] = None
+                continue
+            known.add(text)
+            yield name, text
+
+    @property
+    def grouped(self) -> list[str]:
+        """Columns that turned out to be groups: few values, and fewer than rows."""
+        return [name for name, known in self._groups.items() if known]
+
+    def _detail(self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict]) -> dict[str, Any] | None:
+        if not self._details:
+            return None
+        if row.item is None:
+            return {"problem": row.problem, "extra": dict(row.raw), "fields": {}, "trials": []}
+        told = told_item(self._store, self._rubric, self._manifest, row.item, verdicts)
+        extra = {name: value for name, value in row.item.extra.items() if value is not None}
+        return {**told, "fields": {n: plain(v) for n, v in row.item.fields.items() if v is not None}, "extra": extra}
+
+
+def shown_value(output: OutputField, value: Any) -> str:
+    """A value as distributions count it."""
+    scale = output.scale
+    if scale is not None and scale.numeric and isinstance(value, int | float) and not isinstance(value, bool):
+        if scale.points is None:
+            return str(round(value))
+        return str(min(scale.points, key=lambda point: abs(float(point) - value)))
+    return str(value)
+
+
+def legal_values(output: OutputField) -> list[str]:
+    """All values that distributions of a field may show, in order; of a bool true and false."""
+    scale = output.scale
+    if scale is None:
+        return ["True", "False"]
+    if scale.points is None:
+        return [str(n) for n in range(round(scale.low or 0), round(scale.high or 0) + 1)]
+    return [str(point) for point in scale.points]

@@ -1,0 +1,115 @@
+// The page's state is its location hash: f facets, q search, s sort, item the row that is open.
+
+const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+let searching = 0;
+let searched = { query: "", found: null };
+
+function go(next) {
+  const given = Object.entries(next).filter(([, value]) => value !== "" && value !== undefined);
+  location.hash = new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all"; // empty would scroll to the top
+}
+
+const facetsOf = (now) => (now.f || "").split(",").filter(Boolean).map(Number).filter((f) => f in data.head.facets);
+const openItem = (row) => go({ ...state(), item: row });
+const rowsOfId = (id) => data.ids.flatMap((other, row) => other === id ? [row] : []);
+const runOf = (row) => data.columns[0][row];
+
+function filtered(facets, found) {
+  const rows = [];
+  for (let row = 0; row < data.ids.length; row++) {
+    if (found && !found.has(row)) continue;
+    if (facets.every((f) => data.facets[row].includes(f))) rows.push(row);
+  }
+  return rows;
+}
+
+/** How many verdicts the rows hold of the one thing that is filtered by; null where that says nothing. */
+function verdictsOf(rows, facets) {
+  const counting = facets.filter((f) => !["column", "run"].includes(data.head.facets[f].kind));
+  if (counting.length !== 1) return null;
+  return rows.reduce((sum, row) => sum + (data.counts[row] ? data.counts[row][data.facets[row].indexOf(counting[0])] : 1), 0);
+}
+
+function tellFilters(now, facets, rows, part) {
+  const verdicts = verdictsOf(rows, facets);
+  const all = data.ids.length.toLocaleString("en");
+  document.getElementById("count").textContent = rows.length.toLocaleString("en") + " of " + all + " items"
+    + (verdicts === null ? "" : "; occurs " + verdicts.toLocaleString("en") + "×")
+    + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "");
+  document.getElementById("filters").replaceChildren(...facets.map((f) => el("button", { type: "button", class: "filter",
+    dir: "auto", "aria-label": "Remove filter " + data.head.facets[f].label, text: data.head.facets[f].label + " ×",
+    on: { click: () => go({ ...state(), f: facets.filter((other) => other !== f).join(",") }) } })));
+  if (document.activeElement !== document.getElementById("search")) document.getElementById("search").value = now.q || "";
+}
+
+function apply(now) {
+  const facets = facetsOf(now);
+  const column = now.s === undefined ? -1 : Math.abs(parseInt(now.s, 10));
+  table.sort = column >= 0 && column <= data.head.columns.length ? { column, down: now.s.startsWith("-") } : null;
+  const query = (now.q || "").trim();
+  const show = (found, part) => {
+    const rows = filtered(facets, found);
+    showRows(rows);
+    tellFilters(now, facets, rows, part);
+  };
+  const turn = ++searching;
+  if (!query) return show(null, 1);
+  if (searched.query === query) return show(searched.found, 1);
+  return searchRows(query, (found, part) => {
+    if (turn !== searching) return false;
+    if (part === 1) searched = { query, found };
+    show(found, part);
+    return true;
+  });
+}
+
+async function onState(event) {
+  const now = state();
+  const before = event && event.oldURL ? new URLSearchParams(new URL(event.oldURL).hash.slice(1)) : null;
+  const same = before && ["f", "q", "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
+  if (!same) await apply(now);
+  const dialog = document.getElementById("item");
+  const row = parseInt(now.item, 10);
+  if (row >= 0 && row < data.ids.length) await drawItem(row);
+  else if (dialog.open) dialog.close();
+  if (now.f && before && (before.get("f") || "") !== now.f) document.getElementById("items").scrollIntoView();
+}
+
+function buildFilters() {
+  const select = document.getElementById("facet");
+  const groups = new Map();
+  data.head.facets.forEach((facet, f) => {
+    if (!facet.group || (facet.kind === "run" && data.head.runs.length < 2)) return;
+    if (!groups.has(facet.group)) groups.set(facet.group, el("optgroup", { label: facet.group }));
+    groups.get(facet.group).append(el("option", { value: f, text: facet.label + " (" + facet.rows.toLocaleString("en") + ")" }));
+  });
+  select.append(...groups.values());
+  select.addEventListener("change", () => {
+    if (select.value !== "") go({ ...state(), f: [...new Set([...facetsOf(state()), Number(select.value)])].join(",") });
+    select.value = "";
+  });
+}
+
+async function start() {
+  await loadIndex();
+  buildHeader();
+  buildFilters();
+  const body = document.getElementById("grid-body");
+  body.addEventListener("scroll", () => requestAnimationFrame(() => drawRows()));
+  body.addEventListener("keydown", onKey);
+  let waiting;
+  document.getElementById("search").addEventListener("input", (event) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => go({ ...state(), q: event.target.value }), 250);
+  });
+  document.getElementById("item").addEventListener("close", () => {
+    const { item, ...rest } = state();
+    if (item !== undefined) go(rest);
+    drawRows(true);
+  });
+  window.addEventListener("hashchange", onState);
+  await onState();
+  document.body.dataset.ready = "yes";
+}
+
+start();

@@ -1,0 +1,305 @@
+"""A report as one HTML page that needs no network: written row by row, so that memory does not grow with the run.
+
+Rows come in chunks, each deflated and in base64 in a data block that no browser runs; a small index of each chunk
+serves filter, search and sort. All text is escaped here, or set as text by the page's script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+
+from evenhand.facets import Facet, FacetTable, Row
+from evenhand.report.sections import Cell, Section, Sections, Table
+from evenhand.reported import Reported, ReportedRun
+
+_SCRIPTS = ("data.js", "marks.js", "table.js", "detail.js", "report.js")
+_CHUNK_ROWS = 500
+_CHUNK_CHARS = 4_000_000
+_MOST_STATICS = 64
+_GROUPS = {
+    "run": "run", "count": "outcome", "failure": "not scored", "rule": "rule broken", "warning": "warning",
+    "preferred": "preferred", "column": "column", "value": "value", "unread": "no value", "preset": "set in code",
+}  # fmt: skip
+
+
+def write_page(reported: Reported, path: Path) -> None:
+    """Write the page of a report.
+
+    Args:
+        reported: What it tells.
+        path: The file.
+    """
+    style, script = _asset("report.css"), "".join(map(_asset, _SCRIPTS))
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(_head(reported, style, script))
+        rows = _Rows(file, reported)
+        rows.write()
+        told = reported.facts()
+        ids = reported.facets.ids
+        body = [_header(reported, told)]
+        several = len(reported.runs) > 1
+        for run, facts in zip(reported.runs, told["runs"], strict=True):
+            sections = [_section(s, ids) for s in Sections(facts, run.rubric, several=several)]
+            title = _tag("h1", _bidi(run.name)) if several else ""
+            body.append(title + "".join(sections))
+        file.write("\n".join([*body, _items(), _block("head", rows.head()), _tag("script", script, safe=True)]))
+        file.write("\n</body></html>\n")
+
+
+def _asset(name: str) -> str:
+    return (files("evenhand.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _head(reported: Reported, style: str, script: str) -> str:
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            f"script-src {_hash(script)}",
+            "img-src data:",
+            "connect-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">\n'
+        f"<title>{escape(_title(reported))}</title>\n{_tag('style', style, safe=True)}</head><body>\n"
+    )
+
+
+def _title(reported: Reported) -> str:
+    return "Report of " + ", ".join(run.name for run in reported.runs)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Writes the rows of all runs in chunks, and keeps what the page must know of them."""
+
+    file: IO[str]
+    reported: Reported
+    starts: list[int] = field(default_factory=list)
+    count: int = 0
+    statics: dict[str, int] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
+    _index: list[tuple[str, list[Any], list[int], list[int] | int]] = field(default_factory=list)
+    _chars: int = 0
+
+    def write(self) -> None:
+        several = len(self.reported.runs) > 1
+        names = [name for run in self.reported.runs for name in run.columns()]
+        self.columns = [*(["run"] if several else []), *dict.fromkeys(names)]
+        for number, run in enumerate(self.reported.runs):
+            for row, ids in run.read(details=True):
+                cells = {**row.cells, "run": run.name} if several else row.cells
+                self._add(row, [cells.get(name) for name in self.columns], ids, number)
+        self._flush()
+
+    def _add(self, row: Row, cells: list[Any], ids: list[int], run: int) -> None:
+        counts = list(row.facets.values())
+        self._index.append((row.id, cells, ids, counts if max(counts, default=1) > 1 else 0))
+        detail = {**(row.detail or {}), "run": run}
+        for trial in detail["trials"]:
+            trial["prompt"] = [self._message(message) for message in trial["prompt"]]
+        line = _json(detail)
+        self._lines.append(line)
+        self._chars += len(line)
+        self.count += 1
+        if len(self._lines) >= _CHUNK_ROWS or self._chars >= _CHUNK_CHARS:
+            self._flush()
+
+    def _message(self, message: dict[str, Any]) -> dict[str, Any]:
+        """A message; in place of a system text, which most items share, its number."""
+        content = message["content"]
+        if message["role"] != "system" or not isinstance(content, str):
+            return message
+        if content not in self.statics and len(self.statics) >= _MOST_STATICS:
+            return message
+        return {"role": "system", "static": self.statics.setdefault(content, len(self.statics))}
+
+    def _flush(self) -> None:
+        if not self._lines:
+            return
+        number = len(self.starts)
+        self.starts.append(self.count - len(self._lines))
+        ids, cells, facets, counts = zip(*self._index, strict=True)
+        index = {"ids": ids, "cells": list(zip(*cells, strict=True)), "facets": facets, "counts": counts}
+        self.file.write(_block(f"index-{number}", index, kind="index"))
+        self.file.write(_packed(f"chunk-{number}", "\n".join(self._lines)))
+        self._lines, self._index, self._chars = [], [], 0
+
+    def head(self) -> dict[str, Any]:
+        """What the script starts from."""
+        return {
+            "columns": self.columns,
+            "starts": self.starts,
+            "statics": list(self.statics),
+            "facets": list(_facets(self.reported.facets)),
+            "runs": [_run(run) for run in self.reported.runs],
+        }
+
+
+def _facets(table: FacetTable) -> Iterator[dict[str, Any]]:
+    for facet in table.ids:
+        shown = facet.kind != "count" or facet.name not in ("planned", "bad_rows")
+        group = facet.name if facet.kind in ("column", "value") else _GROUPS[facet.kind]
+        yield {
+            "kind": facet.kind,
+            "group": f"{_GROUPS[facet.kind]}: {group}" if group == facet.name else group if shown else "",
+            "label": facet_label(facet),
+            "rows": table.rows[facet],
+        }
+
+
+def facet_label(facet: Facet) -> str:
+    """A facet in words, as in "truth = 3" and "rule lie"."""
+    if facet.kind in ("column", "value"):
+        return f"{facet.name} = {facet.value}"
+    if facet.kind == "count":
+        return facet.name.replace("_", " ")
+    if facet.kind == "unread":
+        return f"{facet.name}: {facet.value}"
+    return f"{_GROUPS[facet.kind]}: {facet.name}"
+
+
+def _run(run: ReportedRun) -> dict[str, Any]:
+    """What the script must know of a run to show its items."""
+    fields = run.rubric.item.fields
+    reference = [f.name for f in fields if f.type == "text" and f.name.startswith("ref")]
+    responses = list(run.rubric.item.responses)
+    beside = responses if len(responses) > 1 else [*reference[:1], *responses]
+    return {
+        "name": run.name,
+        "language": run.rubric.language,
+        "labels": {f.name: f.label.rstrip(":： ") or f.name.replace("_", " ") for f in fields},
+        "beside": beside if len(beside) > 1 else [],
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _block(name: str, value: Any, *, kind: str = "data") -> str:
+    return _packed(name, _json(value), kind=kind)
+
+
+def _packed(name: str, text: str, *, kind: str = "chunk") -> str:
+    """A text in a data block; what is no Unicode becomes an escape of JSON."""
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), 6)).decode()
+    return f'<script type="application/octet-stream" class="{kind}" id="{name}">{packed}</script>\n'
+
+
+def _tag(name: str, *children: str, safe: bool = False, **attributes: str) -> str:
+    """An element; children are HTML already, or, where ``safe``, text of our own files."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
+    )
+    inner = "".join(children)
+    assert not safe or "</s" not in inner.lower()
+    return f"<{name}{told}>{inner}</{name}>"
+
+
+def _bidi(text: str) -> str:
+    """A text from outside: escaped, its direction kept to itself."""
+    return _tag("bdi", escape(text)) if text else ""
+
+
+def _header(reported: Reported, told: dict[str, Any]) -> str:
+    several = len(reported.runs) > 1
+    lead = "".join(_tag("p", escape(_coverage(run))) for run in told["runs"]) if not several else ""
+    made = f"Figures of {told['value']} values, written by evenhand {version('evenhand')}. "
+    note = "Every underlined number leads to the verdicts behind it; every verdict to its prompt and raw replies."
+    return (
+        _tag(
+            "header",
+            _tag("h1", "Report of ", *(_bidi(", ".join(run.name for run in reported.runs)),)),
+            lead,
+            _tag("p", escape(made + note), class_="soft"),
+            _tag("p", _tag("a", "All items", href="#all", id="to-items")),
+        )
+        + "<main>"
+    )
+
+
+def _coverage(run: dict[str, Any]) -> str:
+    told = run["summary"]
+    share = "no rows" if told["coverage"] is None else f"coverage {told['coverage']:.1%} of {told['rows']:,} rows"
+    rubric = told["rubric"]
+    return (
+        f"{rubric['name']} version {rubric['version']} judged by {told['judge']['spec']}: {told['scored']:,} of "
+        f"{told['planned']:,} scored; {share}; "
+        + (told["judge"]["status"] if run["agreement"] is None else "labels of people beside it")
+    )
+
+
+def _section(section: Section, ids: dict[Facet, int]) -> str:
+    notes = "".join(_tag("p", _bidi(note)) for note in section.notes)
+    tables = "".join(_table(table, ids) for table in section.tables)
+    return _tag("section", _tag("h2", _bidi(section.title)), notes, _tag("div", tables, class_="tables"))
+
+
+def _table(table: Table, ids: dict[Facet, int]) -> str:
+    numbers = ["number" if all(map(_is_number, column)) else "" for column in zip(*table.rows, strict=True)]
+    head = "".join(
+        _tag("th", _bidi(name), scope="col", class_=kind) if name else _tag("td")
+        for name, kind in zip(table.columns, numbers or [""] * len(table.columns), strict=True)
+    )
+    rows = "".join(_row(row, ids) for row in table.rows)
+    inner = _tag("caption", _bidi(table.caption)) + _tag("thead", _tag("tr", head)) + _tag("tbody", rows)
+    return _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell.value is not None or bool(cell.facets)
+
+
+def _row(cells: Sequence[Cell], ids: dict[Facet, int]) -> str:
+    made = [_tag("th", _cell(cells[0], ids), scope="row")]
+    for cell in cells[1:]:
+        made.append(_tag("td", _cell(cell, ids), class_="number" if _is_number(cell) else ""))
+    return _tag("tr", *made)
+
+
+def _cell(cell: Cell, ids: dict[Facet, int]) -> str:
+    text = _bidi(cell.text)
+    if not cell.facets or not all(facet in ids for facet in cell.facets):
+        return text
+    return _tag("a", text, href=f"#f={','.join(str(ids[facet]) for facet in cell.facets)}")
+
+
+def _items() -> str:
+    """The table of all items, which the script fills."""
+    controls: Iterable[str] = (
+        '<label>Search ids, texts, replies <input type="search" id="search" autocomplete="off"></label>',
+        '<label>Add a filter <select id="facet"><option value="">choose ...</option></select></label>',
+    )
+    return (
+        '<section id="items"><h2>All items</h2>'
+        f'<div id="controls">{"".join(controls)}</div>'
+        '<p id="count" role="status"></p><div id="filters"></div>'
+        '<div id="grid" role="grid" aria-label="All items" aria-rowcount="1">'
+        '<div role="rowgroup"><div id="grid-header" role="row" aria-rowindex="1"></div></div>'
+        '<div id="grid-body" role="rowgroup"><div id="grid-space" role="presentation"></div></div></div>'
+        '<p class="printed">The table of all items is not printed; see evenhand export.</p>'
+        "<noscript><p>The table of all items needs JavaScript.</p></noscript></section></main>"
+        '<dialog id="item" aria-labelledby="item-title"></dialog>'
+    )

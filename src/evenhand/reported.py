@@ -1,0 +1,137 @@
+"""What a report of runs says, as plain data: the figures of each run, and its rows. No layout.
+
+Reported -> ReportedRun -> figures, rows (`evenhand.facets`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand import facts
+from evenhand.comparing import comparison_facts, of_column
+from evenhand.errors import InputError
+from evenhand.facets import FacetTable, Row, RunRows, legal_values
+from evenhand.ranking import ranking
+from evenhand.rubric.model import Rubric
+from evenhand.service import service_facts
+from evenhand.store import Store
+
+
+@dataclass(slots=True)
+class ReportedRun:
+    """One run of a report.
+
+    Attributes:
+        name: What the run is called: its folder as given.
+        rubric: Its rubric.
+        store: The open run.
+        by: Columns that its figures are broken down by.
+        system: The one of them that tells systems apart; None without one.
+        facets: How often each facet occurred, over all runs; full once all rows were read.
+        value: "stated" or "expected".
+        labels: Its agreement with labels; None without.
+        rows: The reader of its rows, once they were asked for.
+    """
+
+    name: str
+    rubric: Rubric
+    store: Store
+    by: list[str]
+    system: str | None
+    facets: FacetTable
+    value: facts.ValueKind
+    labels: dict[str, Any] | None = None
+    rows: RunRows | None = None
+
+    def columns(self) -> list[str]:
+        """Names of the cells of its rows."""
+        return RunRows(self.store, self.rubric, self.name, self.value, self.by, details=False).columns
+
+    def read(self, *, details: bool) -> Iterator[tuple[Row, list[int]]]:
+        """The rows in input order, each with the numbers of its facets."""
+        self.rows = RunRows(self.store, self.rubric, self.name, self.value, self.by, details=details)
+        for row in self.rows:
+            yield row, self.facets.add(row.facets)
+
+    def facts(self) -> dict[str, Any]:
+        """All figures, as plain JSON data; reads the rows unless they were read before.
+
+        Returns:
+            run, ``plan`` (of the manifest: created, evenhand, judge, orders, repeats, options and weights),
+            ``summary`` (`evenhand.Run.summary`), ``service`` (`evenhand.service.service_facts`), ``by`` (column ->
+            slice -> summary of the slice), ``distributions`` and ``distributions_by`` (counts of verdicts: field ->
+            value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`), ``ranking``
+            (`evenhand.Run.ranking`) and ``agreement`` (`evenhand.Run.agreement`), each None where there is none.
+        """
+        if self.rows is None:
+            for _ in self.read(details=False):
+                pass
+        assert self.rows is not None
+        summary = facts.summary(self.store, self.rubric, value=self.value)
+        fields = {f.name: legal_values(f) for f in self.rubric.output.fields if f.name in self.rows.distributions}
+        return {
+            "run": self.name,
+            "plan": _plan(self.store.manifest),
+            "summary": summary,
+            "service": service_facts(self.store, self.rubric, summary, self.value),
+            "by": {column: self._summary_by(column) for column in self.by},
+            "distributions": {name: _told(self.rows.distributions[name], fields[name]) for name in fields},
+            "distributions_by": {
+                column: {
+                    name: {f: _told(counts[f], fields[f]) for f in fields} for name, counts in sorted(slices.items())
+                }
+                for column, slices in self.rows.by.items()
+            },
+            "comparison": self._comparison(),
+            "ranking": self._ranking(),
+            "agreement": self.labels,
+        }
+
+    def _summary_by(self, column: str) -> dict[str, Any]:
+        told: dict[str, Any] = facts.summary(self.store, self.rubric, value=self.value, by=column)["by"]
+        return told
+
+    def _comparison(self) -> dict[str, Any] | None:
+        if self.system is None or self.rubric.mode != "score":
+            return None
+        try:
+            return comparison_facts(of_column(self.store, self.rubric, self.system, self.value))
+        except InputError:  # one system only, or texts that were not kept
+            return None
+
+    def _ranking(self) -> dict[str, Any] | None:
+        if self.rubric.preference is None:
+            return None
+        try:
+            return ranking(self.store, self.rubric, value=self.value)
+        except InputError:  # the rows name no systems
+            return None
+
+
+@dataclass(slots=True)
+class Reported:
+    """Everything a report tells.
+
+    Attributes:
+        runs: The runs, in the order given.
+        facets: Those of all runs.
+    """
+
+    runs: list[ReportedRun]
+    facets: FacetTable = field(default_factory=FacetTable)
+
+    def facts(self) -> dict[str, Any]:
+        """The figures of all runs, as `ReportedRun.facts`."""
+        return {"value": self.runs[0].value, "runs": [run.facts() for run in self.runs]}
+
+
+def _told(counts: Mapping[str, int], values: Sequence[str]) -> dict[str, int]:
+    return {value: counts.get(value, 0) for value in values}
+
+
+def _plan(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("created", "evenhand", "orders", "repeats", "short", "re_ask", "form")
+    rubric = {name: manifest["rubric"][name] for name in ("options", "weights")}
+    return {**{name: manifest[name] for name in names}, "judge": manifest["judge"], **rubric}

@@ -1,0 +1,107 @@
+"""Reports of runs, written to a file.
+
+write_report -> Reported (`evenhand.reported`: what it says) -> a writer (`evenhand.report`: how it is laid out)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenhand import facts
+from evenhand.api import Run
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.export import refuse_overwriting, require_place, written_beside
+from evenhand.facets import FacetTable
+from evenhand.opening import opened_runs
+from evenhand.pairing import COLUMNS
+from evenhand.reported import Reported, ReportedRun
+from evenhand.rubric.model import Rubric
+from evenhand.store import Store
+
+#: Columns that name a system, where one is there and --by is not given.
+SYSTEMS = ("system", "model")
+_LOOKED_AT = 200
+KINDS = {"html": ".html .htm", "md": ".md .markdown", "json": ".json", "junit": ".xml"}
+
+
+def write_report(
+    runs: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    to: str | None = None,
+    by: str | None = None,
+    labels: Any = None,
+    map: Mapping[str, str] | None = None,
+    value: facts.ValueKind = "stated",
+) -> Path:
+    """Write a report of one run or several into one file.
+
+    Args:
+        runs: A run folder, or several: judges or systems side by side.
+        out: The file. What was there is replaced once the report is whole.
+        to: "html" (one page that needs no network), "md", "json" or "junit"; None to tell from the file's name.
+        by: A column of the input, or an item field, to break figures down by; None for the column "system" or "model",
+            where there is one. The rubric's types of question come in any case.
+        labels, map: What people said; as for `Run.agreement`. Without labels the report says "not validated".
+        value: As for `Run.summary`.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: no such run, one given twice, a file that can't be written, or labels of no item.
+        UnknownNameError: no such format or column.
+    """
+    kind = _kind(Path(out), to)
+    folders = [runs] if isinstance(runs, str | Path) else list(runs)
+    with opened_runs(folders, value) as found:
+        facets = FacetTable()
+        reported = Reported([_reported(n, *run, by, facets, value) for n, run in found.items()], facets)
+        for run in reported.runs if labels is not None else ():
+            run.labels = Run(run.store.folder).agreement(labels, map=map, value=value)
+        path = Path(out)
+        refuse_overwriting(path, [source for folder in folders for source in Run(folder).sources()])
+        require_place(path)
+        written_beside(path, lambda file: _writer(kind)(reported, file))
+    return path
+
+
+def _writer(kind: str) -> Callable[[Reported, Path], None]:
+    if kind == "html":
+        from evenhand.report.page import write_page
+
+        return write_page
+    raise NotImplementedError(kind)
+
+
+def _kind(out: Path, to: str | None) -> str:
+    if to is not None:
+        if to not in KINDS:
+            raise UnknownNameError("format", to, KINDS)
+        return to
+    suffix = out.suffix.lower()
+    for kind, suffixes in KINDS.items():
+        if suffix in suffixes.split():
+            return kind
+    hint = "end the name in .html, .md, .json or .xml (JUnit), or say --to"
+    raise InputError(f"{out}: no known format of a report", hint=hint)
+
+
+def _reported(
+    name: str, store: Store, rubric: Rubric, by: str | None, facets: FacetTable, value: facts.ValueKind
+) -> ReportedRun:
+    columns = _columns(store)
+    system = by if by is not None else next((column for column in SYSTEMS if column in columns), None)
+    types = rubric.types.item_field if rubric.types is not None else next(iter(rubric.aggregate.per), None)
+    wanted = [system, types if types in columns else None]
+    return ReportedRun(name, rubric, store, list(dict.fromkeys(c for c in wanted if c)), system, facets, value)
+
+
+def _columns(store: Store) -> set[str]:
+    """The columns of the first rows."""
+    looked_at = (row for row, _ in zip(store.rows(), range(_LOOKED_AT), strict=False))
+    return {
+        name for row in looked_at if row.item for name in (*row.item.fields, *row.item.extra) if name not in COLUMNS
+    }

@@ -1,0 +1,160 @@
+"""The report page in a real browser: it opens, filters, sorts, searches and shows what is behind each figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand import judge, write_report
+from rubric_texts import rubric
+from runs import GOOD, LIE, SCORE, rows, write_script
+
+Open = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
+HHH = {"reason": False, "re_ask": False}
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    """The report of thirty items: item 3 breaks a rule, item 4 can't be read, item 5 is re-asked."""
+    script = write_script(
+        tmp_path / "script.jsonl",
+        ("It is 3.", LIE),
+        ("It is 4.", "no idea"),
+        (None, {**GOOD, "reason": "because the sky is blue"}),
+    )
+    given = [{**row, "system": f"s{n % 3}"} for n, row in enumerate(rows(30))]
+    judge(given, rubric(SCORE), script, out=tmp_path / "run")
+    return write_report(tmp_path / "run", tmp_path / "report.html")
+
+
+def ids_of(page: Any) -> list[str]:
+    """Ids of the rows in sight."""
+    found: list[str] = page.locator("[role=rowheader]").all_inner_texts()
+    return found
+
+
+def wait_count(page: Any, text: str) -> None:
+    """Wait until the line above the table starts so."""
+    page.wait_for_function("text => document.getElementById('count').textContent.startsWith(text)", arg=text)
+
+
+def test_number_leads_to_its_verdicts_and_to_a_raw_reply(scored: Path, opened: Open) -> None:
+    """The count of a broken rule opens the items that broke it, and an item its prompt and raw reply."""
+    page = opened(scored)
+    page.get_by_role("region", name="Rules broken").get_by_role("link", name="1").click()
+    wait_count(page, "1 of 30 items; occurs 1×")
+    assert ids_of(page) == ["i3"]
+    page.get_by_role("row", name="i3").click()
+    dialog = page.get_by_role("dialog", name="i3")
+    assert "violation lie: a clear lie" in dialog.inner_text()
+    dialog.get_by_text("Prompt and raw replies").click()
+    assert "What is 3?" in dialog.get_by_text("It is 3.").last.inner_text()
+    assert json.dumps(LIE) in dialog.inner_text()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog:not([open])", state="attached")
+    assert page.evaluate("location.hash") == "#f=" + page.evaluate("location.hash").split("=")[1]
+
+
+def test_table_filters_sorts_and_searches(scored: Path, opened: Open) -> None:
+    """Filters add up, a click on a heading sorts and sorts back, and search looks into the raw replies."""
+    page = opened(scored)
+    wait_count(page, "30 of 30 items")
+    page.get_by_label("Add a filter").select_option(label="system = s1 (10)")
+    wait_count(page, "10 of 30 items")
+    page.get_by_label("Add a filter").select_option(label="not scored: no_rating (1)")
+    wait_count(page, "1 of 30 items; occurs 1×")
+    page.get_by_role("button", name="Remove filter not scored").click()
+    wait_count(page, "10 of 30 items")
+    page.get_by_role("button", name="Remove filter system").click()
+    wait_count(page, "30 of 30 items")
+    page.get_by_role("button", name="truth", exact=True).click()
+    page.wait_for_selector("[aria-sort=ascending]")
+    assert ids_of(page)[0] == "i3"
+    page.get_by_role("button", name="truth", exact=True).click()
+    page.wait_for_selector("[aria-sort=descending]")
+    page.locator("#grid-body").evaluate("body => { body.scrollTop = body.scrollHeight }")
+    page.wait_for_function("document.querySelector('#grid-space').lastElementChild.textContent.startsWith('i4')")
+    page.get_by_label("Search").fill("NO IDEA")
+    wait_count(page, "1 of 30 items")
+    assert ids_of(page) == ["i4"]
+
+
+def test_keyboard_reaches_every_row(scored: Path, opened: Open) -> None:
+    """Arrows, Home and End move through the rows, Enter opens one, Escape leads back to it."""
+    page = opened(scored)
+    page.locator("[role=row][tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
+    page.wait_for_function("document.activeElement.textContent.startsWith('i29')")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog", name="i1").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.activeElement.textContent.startsWith('i1')")
+    assert page.get_by_role("grid").get_attribute("aria-rowcount") == "31"
+
+
+def test_page_has_no_serious_finding(scored: Path, opened: Open) -> None:
+    """Axe finds nothing serious, in light, dark and print, with and without an open item."""
+    axe = files(pytest.importorskip("axe_playwright_python")) / "axe.min.js"
+    for fragment in ("", "#item=3"):
+        for scheme in ("light", "dark"):
+            page = opened(scored, fragment, color_scheme=scheme)
+            page.evaluate(axe.read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run().then(told => told.violations)")
+            serious = [v for v in found if v["impact"] in ("serious", "critical")]
+            assert [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in serious] == []
+    page = opened(scored)
+    page.emulate_media(media="print")
+    assert not page.locator("#grid").is_visible() and page.locator(".printed").is_visible()
+
+
+def test_pair_stands_side_by_side(tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair shows both orders, who won, and marks the words in which its responses differ."""
+    monkeypatch.chdir(ROOT)
+    judge("examples/hhh.jsonl", "hhh", "replay:docs/recorded/hhh.jsonl", out=tmp_path / "run", **HHH)
+    page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=3")
+    dialog = page.get_by_role("dialog", name="convert-recipe")
+    told = dialog.inner_text()
+    assert "Preferred, repeat 1: changes with the order (AB: A, BA: B)" in told
+    assert "order AB, repeat 1" in told and "order BA, repeat 1" in told
+    marked = dialog.locator(".sides mark")
+    assert marked.count() > 1
+    box, other = (dialog.locator(".sides section").nth(n).bounding_box() for n in (0, 1))
+    assert box["y"] == other["y"] and box["x"] < other["x"]
+
+
+EVIL = (
+    "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x.png onerror=alert(2)>"
+    "<style>@import 'http://127.0.0.1:9/x.css'</style><!-- \u2028 \u202edesrever \x07 ]]> \"'`${alert(3)}"
+)
+
+
+def test_hostile_text_neither_runs_nor_calls_out(tmp_path: Path, opened: Open) -> None:
+    """Scripts, styles, beacons, closing tags and marks that turn text around stay text, wherever they stand."""
+    text = SCORE.replace('say: "a clear lie"', 'say: "</script><img src=http://127.0.0.1:9/y onerror=alert(4)>{truth}"')
+    name = "<img src=http:x onerror=alert(5)><!--"
+    given = [{"id": EVIL + str(n), "question": EVIL, "answer": EVIL, "system": EVIL[:50], EVIL: EVIL} for n in range(3)]
+    script = write_script(tmp_path / "script.jsonl", (None, {**LIE, "reason": EVIL}))
+    judge(given, rubric(text), script, out=tmp_path / name)
+    page = opened(write_report(tmp_path / name, tmp_path / f"{name}.html"))
+    wait_count(page, "3 of 3 items")
+    assert page.locator("h1").inner_text().endswith(name)
+    page.get_by_role("button", name="id", exact=True).click()
+    page.get_by_label("Search").fill("onerror=alert(2)")
+    wait_count(page, "3 of 3 items")
+    page.locator("[role=row][tabindex='0']").click()
+    dialog = page.locator("dialog[open]")
+    for summary in dialog.locator("summary").all():
+        summary.click()
+    assert dialog.inner_text().count("alert(1)") >= 6
+    assert page.locator("img, iframe, object, embed, form").count() == 0
+    assert page.locator("script:not([type])").count() == 1 and page.locator("style").count() == 1
+    page.wait_for_timeout(200)

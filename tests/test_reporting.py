@@ -1,0 +1,137 @@
+"""What a report says: its figures are those of a summary, and every count is that of the rows it leads to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand import Run, write_report
+from evenhand.cli.main import run
+from evenhand.errors import EvenhandError, InputError, UnknownNameError
+from evenhand.facets import Facet, FacetTable, RunRows
+from evenhand.report.sections import Sections
+from evenhand.reported import Reported, ReportedRun
+from evenhand.store import Store
+from rubric_texts import rubric
+from runs import GOOD, LIE, SCORE, rows, run_it, write_jsonl, write_script
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A run with a broken rule, an unreadable reply, a value out of range, a blank answer and a bad row."""
+    script = write_script(
+        tmp_path / "script.jsonl", ("It is 3.", LIE), ("It is 4.", "no idea"),
+        ("It is 5.", {**GOOD, "truth": 9}), (None, GOOD),
+    )  # fmt: skip
+    given = [{**row, "system": f"s{n % 2}"} for n, row in enumerate(rows(9))]
+    given[7]["answer"] = ""
+    del given[8]["question"]
+    run_it(given, rubric(SCORE), script, tmp_path / "run", skip_bad=True, repeats=2)
+    return tmp_path / "run"
+
+
+def reported(store: Store, folder: Path) -> tuple[ReportedRun, dict[str, Any]]:
+    """A run as reports have it, and its figures."""
+    table = FacetTable()
+    one = ReportedRun(str(folder), Run(folder).rubric, store, ["system"], "system", table, "stated")
+    return one, Reported([one], table).facts()["runs"][0]
+
+
+def pairs(folder: Path) -> Path:
+    """A run of the recorded pairs."""
+    judge = f"replay:{ROOT / 'docs' / 'recorded' / 'hhh.jsonl'}"
+    run_it(str(ROOT / "examples" / "hhh.jsonl"), "hhh", judge, folder, reason=False, re_ask=False)
+    return folder
+
+
+def test_figures_are_those_of_the_summary(mixed: Path) -> None:
+    """The summary of a report is the run's own, and so is each slice's."""
+    with Store.open(mixed) as store:
+        _, told = reported(store, mixed)
+    assert told["summary"] == Run(mixed).summary()
+    assert told["by"]["system"] == Run(mixed).summary(by="system")["by"]
+    assert told["agreement"] is None and told["ranking"] is None
+
+
+def test_facets_add_up_to_the_summary(mixed: Path, tmp_path: Path) -> None:
+    """Over all rows, what each row can be found by occurs as often as the summary counts it."""
+    for folder in (mixed, pairs(tmp_path / "pairs")):
+        told = Run(folder).summary()
+        table = FacetTable()
+        with Store.open(folder) as store:
+            for row in RunRows(store, Run(folder).rubric, "r", "stated", [], details=False):
+                table.add(row.facets)
+        found: dict[str, Counter[str]] = {}
+        for facet, n in table.counts.items():
+            found.setdefault(facet.kind, Counter())[facet.name] += n
+        assert found["count"]["planned"] == told["planned"]
+        assert found["count"]["scored"] == told["scored"]
+        assert found["count"]["not scored"] == told["planned"] - told["scored"]
+        for name in ("set_in_code", "re_asked", "inconsistent", "flips"):
+            assert found["count"][name] == told.get(name, 0)
+        for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
+            assert dict(found.get(kind, {})) == {key: n for key, n in told[name].items() if n}
+        for name, fact in {**told["criteria"], **told["fields"]}.items():
+            assert found["value"][name] == fact["n"]
+            for label, n in fact.get("counts", {}).items():
+                assert table.counts[Facet("value", name, label)] == n
+
+
+def test_every_number_leads_to_rows_that_hold_it(mixed: Path) -> None:
+    """A count that links to verdicts is the number of times that the rows behind the link hold what it counts."""
+    with Store.open(mixed) as store:
+        one, told = reported(store, mixed)
+        behind = [row.facets for row in RunRows(store, one.rubric, one.name, "stated", ["system"], details=False)]
+    linked = 0
+    for section in Sections(told, one.rubric, several=False):
+        for cell in (cell for table in section.tables for row in table.rows for cell in row if cell.facets):
+            rows_of = [facets for facets in behind if all(facet in facets for facet in cell.facets)]
+            what = [facet for facet in cell.facets if facet.kind != "column"] or [Facet("count", "planned")]
+            if what == [Facet("count", "planned")] and cell.value == told["summary"]["rows"]:
+                what = [Facet("run", one.name)]
+            assert cell.value == sum(facets[what[0]] for facets in rows_of), (section.title, cell)
+            linked += 1
+    assert linked > 20
+
+
+def test_report_without_labels_says_not_validated(mixed: Path, tmp_path: Path) -> None:
+    """Without labels the report says so in words; with labels it has the figures of agreement."""
+    page = write_report(mixed, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "not validated" in page
+    labels = write_jsonl(tmp_path / "labels.jsonl", [{"id": f"i{n}", "truth": 3} for n in range(6)])
+    page = write_report(mixed, tmp_path / "r.html", labels=labels).read_text(encoding="utf-8")
+    assert "not validated" not in page and "6 items with labels" in page
+
+
+def test_page_names_its_policy(mixed: Path, tmp_path: Path) -> None:
+    """The page forbids itself everything but its own style and script, each by its hash."""
+    page = write_report(mixed, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "default-src &#x27;none&#x27;" in page and "connect-src &#x27;none&#x27;" in page
+    assert page.count("sha256-") == 2 and "unsafe" not in page
+    assert "http://" not in page and "https://" not in page
+
+
+def test_report_is_refused(mixed: Path, tmp_path: Path) -> None:
+    """A name without a known ending, an unknown format or column, or a run given twice, is told before writing."""
+    for out, how, error in (
+        ("r.pdf", {}, InputError), ("r.html", {"to": "pdf"}, UnknownNameError),
+        ("r.html", {"by": "nothing"}, UnknownNameError), ("no/r.html", {}, InputError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            write_report(mixed, tmp_path / out, **how)
+    with pytest.raises(EvenhandError, match="twice"):
+        write_report([mixed, mixed], tmp_path / "r.html")
+    assert list(tmp_path.glob("*.html")) == [] and list(tmp_path.glob(".evenhand*")) == []
+
+
+def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``evenhand report`` writes the file and says so on standard error."""
+    assert run(["report", str(mixed), "--out", str(tmp_path / "r.html")]) == 0
+    told = capsys.readouterr()
+    assert told.out == "" and "report written to" in told.err
+    assert "a clear lie" in (tmp_path / "r.html").read_text(encoding="utf-8")
