@@ -139,6 +139,8 @@ def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one run needs the column"):
         evenhand.compare(run)
     with pytest.raises(InputError, match="one run needs the column"):
+        evenhand.compare([run, tmp_path / "y"], by="system")
+    with pytest.raises(InputError, match="given twice"):
         evenhand.compare([run, run], by="system")
     run_it([{"question": "q", "answer": "a"}], load_rubric("doc-qa"), "fake", tmp_path / "other")
     with pytest.raises(InputError, match="other criteria or scales"):

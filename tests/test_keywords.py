@@ -13,6 +13,7 @@ import evenhand
 from evenhand.cli.main import run
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.keywords import NUMBERS, checked, number
+from evenhand.ranking import table_ranking
 from runs import SCORE, TWO, rows, write_jsonl
 
 
@@ -95,3 +96,49 @@ def test_weights_are_numbers_from_0_to_1(weights: str, capsys: pytest.CaptureFix
 def test_a_budget_of_many_digits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Pairs of a budget have the same bounds."""
     assert run(["render", "x.jsonl", "--rubric", "hhh", "--pairs", f"budget:{'9' * 5000}"]) == 2
+
+
+_ODD = (1, 1.5, True, b"x", [], {}, object(), [None], ("a", 1), "\0", "\ud800", float("nan"), 10**400)
+_COMPARED = [
+    {"system_a": "x", "system_b": "y", "preference": "A"},
+    {"system_a": "x", "system_b": "y", "preference": "B"},
+]
+
+
+@pytest.mark.parametrize("odd", _ODD, ids=lambda odd: f"{odd!r:.12}".encode("ascii", "replace").decode())
+def test_a_figure_asked_for_by_a_value_of_the_wrong_kind_is_an_input_error(odd: Any, tmp_path: Path) -> None:
+    """What is no run, column, kind, number or name of a figure is told as such, and never a traceback."""
+    run, other = (evenhand.judge(rows(2), TWO, "fake", out=tmp_path / name) for name in ("a", "b"))
+    labels = [{"id": "i0", "truth": 1}]
+    asked: list[tuple[Any, tuple[Any, ...], tuple[str, ...]]] = [
+        (evenhand.compare, ([run.folder, other.folder],), ("by", "test", "interval", "value")),
+        (evenhand.variance, ([run.folder, other.folder],), ("value",)),
+        (evenhand.judge_quality, ([run.folder, other.folder], labels), ("map", "value")),
+        (run.summary, (), ("by", "value")),
+        (run.agreement, (labels,), ("map", "by", "value")),
+        (run.correction, (labels,), ("map", "by", "value", "method")),
+        (evenhand.agreement, (labels, TWO), ("map", "by")),
+        (table_ranking, (_COMPARED,), ("systems", "format", "ties", "interval")),
+    ]
+    for call, arguments, names in asked:
+        for name in names:
+            if not (odd == {} and name == "map"):
+                with pytest.raises(InputError):
+                    call(*arguments, **{name: odd})
+    for call in (evenhand.compare, evenhand.variance, evenhand.judge_quality, evenhand.Run):
+        for given in (odd, [odd]):
+            with pytest.raises(InputError):
+                call(given)
+    if not isinstance(odd, list):
+        for name in ("statistic", "require"):
+            with pytest.raises(InputError):
+                run.agreement(labels, **{name: odd})
+        with pytest.raises(InputError):
+            table_ranking(_COMPARED, control=odd)
+    if not isinstance(odd, float | int) or isinstance(odd, bool) or not 0 < odd < 1e6:
+        for call in (
+            lambda: run.agreement(labels, width=odd),
+            lambda: evenhand.compare([run.folder, other.folder], margin=odd),
+        ):
+            with pytest.raises(InputError, match="must be a number"):
+                call()

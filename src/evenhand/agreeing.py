@@ -17,6 +17,7 @@ from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
 from evenhand.field_agreement import Measured, Said, Wanted, field_facts
 from evenhand.item import Item
 from evenhand.item_values import Mistake, read_id
+from evenhand.keywords import checked, text, texts
 from evenhand.ratings import RatingReader
 from evenhand.rubric.model import Rubric
 from evenhand.slices import Column, label
@@ -106,7 +107,8 @@ def read_labels(
         UnknownNameError: no row has the column of slices.
         InputError: no such source, no rows, or no column that a field is read from.
     """
-    mapping = dict(mapping or {})
+    mapping = dict(checked({"map": mapping}, ("map",))["map"] or {})
+    by = None if by is None else text("by", by)
     mapped = _RATER in mapping
     rater = mapping.pop(_RATER, _RATER)
     reader = _LabelReader(rubric, RatingReader(rubric, (), mapping=mapping, partial=True), rater, mapped, by)
@@ -253,8 +255,10 @@ def agreement_facts(
     bands = {band for f in rubric.output.fields if f.scale is not None for band in f.scale.bands}
     wanted = Wanted.of(statistic, width, bands)
     places = [*(f.name for f in rubric.output.fields if f.kind in ("scale", "bool")), COMPOSITE]
-    texts = [require] if isinstance(require, str) else require
-    bars = [read_bar(text, require=lambda name: require_statistic(name, bands), places=places) for text in texts]
+    bars = [
+        read_bar(bar, require=lambda name: require_statistic(name, bands), places=places)
+        for bar in texts("require", require)
+    ]
     wanted = replace(wanted, also=tuple(bar.figure for bar in bars))
     units = judge.units if judge is not None else list(_of_people(rubric, labels))
     shared = [unit for unit in units if unit.id in labels.of]

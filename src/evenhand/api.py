@@ -20,9 +20,9 @@ from evenhand.comparing import comparison_facts, of_column, of_runs
 from evenhand.correcting import Method, correction_facts
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
-from evenhand.keywords import OF_CHECK, checked
+from evenhand.keywords import OF_CHECK, checked, path
 from evenhand.manifest import open_rubric, stored_rubric
-from evenhand.opening import opened, opened_runs
+from evenhand.opening import opened, opened_runs, run_folders
 from evenhand.ranking import Model, ranking
 from evenhand.robustness import variance_facts
 from evenhand.rubric.asking import find_phrase
@@ -51,7 +51,7 @@ class Run:
     """
 
     def __init__(self, folder: str | Path, *, interrupted: bool = False, passing: Path | None = None) -> None:
-        self.folder = Path(folder)
+        self.folder = path("a run", folder)
         self.interrupted = interrupted
         self._drop = weakref.finalize(self, shutil.rmtree, passing, ignore_errors=True) if passing else None
         with Store.open(self.folder) as store:
@@ -200,7 +200,7 @@ def compare(
         InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
         UnknownNameError: no such column, test or interval.
     """
-    folders = [runs] if isinstance(runs, str | Path) else list(runs)
+    folders = run_folders(runs)
     if (len(folders) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
     with opened_runs(folders, value) as found:
@@ -221,7 +221,7 @@ def variance(runs: str | Path | Sequence[str | Path], *, value: facts.ValueKind 
     Raises:
         InputError: runs that don't belong together, or of which nothing but the items varies.
     """
-    with opened_runs([runs] if isinstance(runs, str | Path) else runs, value) as found:
+    with opened_runs(runs, value) as found:
         return variance_facts(found, value=value)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from evenhand import facts
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.item import Item
+from evenhand.keywords import number, text
 from evenhand.rubric.model import Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
@@ -105,7 +106,7 @@ def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "s
         InputError: a rubric of pairs, or a run without texts.
     """
     how = _How.of(rubric, value)
-    scores = Scores(by, how.measures, unit=cluster_unit(rubric.aggregate))
+    scores = Scores(text("by", by), how.measures, unit=cluster_unit(rubric.aggregate))
     columns: set[str] = set()
     for row, verdicts in store.verdicts():
         if row.item is None:
@@ -193,8 +194,7 @@ def comparison_facts(
     require_kinds(test, interval)
     if len(scores.planned) < 2:
         raise InputError(f"one {scores.by} only ({next(iter(scores.planned), 'none')}): nothing to compare it with")
-    if not 0 <= margin < math.inf:
-        raise InputError(f"a margin is 0 or more points, not {margin}")
+    margin = number("margin", margin)
     systems = {
         name: {"planned": planned, **{m: told_mean(_mean(scores, m, name)) for m in scores.of}}
         for name, planned in scores.planned.items()

@@ -15,6 +15,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.item_values import READERS, Mistake
+from evenhand.keywords import texts
 
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
@@ -33,13 +34,13 @@ def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
     """Names to control for, without repetition; "markdown" stands for headers, lists and bold.
 
     Args:
-        control: Names, or a text of names joined by commas.
+        control: Names, or a text of names joined by commas; none for "".
 
     Raises:
-        InputError: a blank name.
+        InputError: a blank name, or what is no text.
     """
-    given = [name.strip() for name in control.split(",")] if isinstance(control, str) and control else list(control)
-    if not all(isinstance(name, str) and name for name in given):
+    given = [name.strip() for part in texts("control", () if control == "" else control) for name in part.split(",")]
+    if not all(given):
         raise InputError("control takes names joined by commas, as in length,markdown")
     return tuple(dict.fromkeys(part for name in given for part in _GROUPS.get(name, (name,))))
 

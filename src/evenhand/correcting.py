@@ -16,6 +16,7 @@ import numpy as np
 from evenhand import facts
 from evenhand.agreeing import COMPOSITE, Labels, judged
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.keywords import text
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.stats.calibration import isotonic_mean, two_stage_mean
 from evenhand.stats.correction import (
@@ -99,7 +100,8 @@ def correction_facts(
         InputError: no such method or column, no label of an item of the run, or no field that the method fits.
     """
     if method not in METHODS:
-        raise UnknownNameError("method", str(method), METHODS)
+        raise UnknownNameError("method", method, METHODS)
+    by = None if by is None else text("by", by)
     rows, columns = _rows(store, rubric, by, value)
     found = {row.item for row in rows} & labels.of.keys()
     if not found:

@@ -116,7 +116,7 @@ class UnknownNameError(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
         self.name = name
         self.known = sorted(known)
-        self.close = close_names(name, self.known)
+        self.close = close_names(str(name), self.known)  # Python callers may give anything
         if hint is None:
             near = f"did you mean {' or '.join(self.close)}? " if self.close else ""
             hint = f"{near}known: {', '.join(self.known)}" if self.known else None

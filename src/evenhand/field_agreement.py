@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import StatisticError
+from evenhand.keywords import number, texts
 from evenhand.rubric.model import OutputField
 from evenhand.scale import Span, Value
 from evenhand.stats import annotators, catalog
@@ -95,15 +96,13 @@ class Wanted:
 
         Raises:
             UnknownNameError: no such statistic; lists close names.
-            StatisticError: a width that is not positive.
+            InputError: what is no text, or a width that is not positive.
         """
-        texts = [statistic] if isinstance(statistic, str) else list(statistic or ())
-        names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
+        given = texts("statistic", statistic)
+        names = tuple(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
         for name in names:
             require_statistic(name, [EVERY, *bands])
-        if width is not None and not 0 < width < float("inf"):
-            raise StatisticError(f"a width is a number above 0, not {width}")
-        return cls((EVERY,) if EVERY in names else names, width)
+        return cls((EVERY,) if EVERY in names else names, None if width is None else number("width", width))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError, UnknownNameError
@@ -86,6 +87,7 @@ NUMBERS: Mapping[str, Number] = {
     "max_bytes": Number(1, 2**31 - 1),
     "coverage": Number(0, 1, whole=False),
     "margin": Number(0, 1_000_000, whole=False),
+    "width": Number(0, 1_000_000, whole=False, above=True),
     "held_out": Number(0, 0.9, whole=False),
     "elo": Number(0, 1000, whole=False, above=True),
     "weight": Number(0, 1, whole=False),
@@ -108,7 +110,7 @@ _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.
 OF_CHECK = ("map", "variant", "format", "label_set", "partial", "skip_bad")
 #: What is no option of a run.
-_OTHERS = ("max_bytes", "coverage", "margin", "held_out", "elo", "weight", "label_set", "partial")
+_OTHERS = ("max_bytes", "coverage", "margin", "width", "held_out", "elo", "weight", "label_set", "partial")
 _OF_RUN = tuple(name for name in (*_KINDS, *NUMBERS) if name not in _OTHERS)
 #: Their values may hold keys.
 _SECRET = ("headers", "base_url")
@@ -149,6 +151,44 @@ def checked(options: Mapping[str, Any], known: Iterable[str] = _OF_RUN) -> dict[
             _require_kind(name, value)
             found[name] = value
     return found
+
+
+def text(name: str, value: Any) -> str:
+    """A value that must be a text, as the name of a column is.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, not {value!r:.60}")
+    return value
+
+
+def texts(name: str, value: Any) -> list[str]:
+    """A text or several, as a list; none for None.
+
+    Raises:
+        InputError: it is neither.
+    """
+    found = [value] if isinstance(value, str) else [] if value is None else value
+    if isinstance(found, bytes | Mapping) or not isinstance(found, Iterable):
+        raise InputError(f"{name} must be a text or several, not {value!r:.60}")
+    return [text(name, one) for one in found]
+
+
+def path(name: str, value: Any) -> Path:
+    """A value that must be a path.
+
+    Raises:
+        InputError: it is none, or no file system can have it.
+    """
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    try:
+        if isinstance(found, str) and b"\0" not in os.fsencode(found):
+            return Path(found)
+    except UnicodeEncodeError:
+        pass
+    raise InputError(f"{name} must be a path, not {value!r:.60}")
 
 
 def _require_kind(name: str, value: Any) -> None:

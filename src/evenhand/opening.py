@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, get_args
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, UnknownNameError
 from evenhand.facts import ValueKind
+from evenhand.keywords import path
 from evenhand.manifest import stored_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.store import Store
@@ -18,8 +20,11 @@ def opened(folder: Path, value: ValueKind) -> Iterator[Store]:
     """A run's store, for figures of this kind of value.
 
     Raises:
+        UnknownNameError: no such kind of value.
         InputError: expected values, and the judge answered, but never with probabilities.
     """
+    if value not in get_args(ValueKind):
+        raise UnknownNameError("value", value, get_args(ValueKind))
     with Store.open(folder) as store:
         if value == "expected":
             found = (verdict for _, verdicts in store.verdicts() for verdict in verdicts.values())
@@ -33,17 +38,31 @@ def opened(folder: Path, value: ValueKind) -> Iterator[Store]:
         yield store
 
 
+def run_folders(runs: Any) -> list[Path]:
+    """The folder of a run, or of several.
+
+    Args:
+        runs: A path, or an iterable of paths.
+
+    Raises:
+        InputError: neither, no run, or a run given twice.
+    """
+    several = isinstance(runs, Iterable) and not isinstance(runs, str | bytes)
+    folders = [path("a run", run) for run in (runs if several else [runs])]
+    if not folders:
+        raise InputError("no run is given")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError("a run is given twice: it differs in nothing from itself")
+    return folders
+
+
 @contextlib.contextmanager
-def opened_runs(folders: Sequence[str | Path], value: ValueKind) -> Iterator[dict[str, tuple[Store, Rubric]]]:
+def opened_runs(runs: Any, value: ValueKind) -> Iterator[dict[str, tuple[Store, Rubric]]]:
     """Several runs by the name of their folder, each with its rubric.
 
     Raises:
-        InputError: no run, a run given twice, or as for `opened`.
+        InputError: as for `run_folders` and `opened`.
     """
-    if not folders:
-        raise InputError("no run is given")
-    if len({Path(folder).resolve() for folder in folders}) < len(folders):
-        raise InputError("a run is given twice: it differs in nothing from itself")
     with contextlib.ExitStack() as stack:
-        stores = {str(Path(folder)): stack.enter_context(opened(Path(folder), value)) for folder in folders}
+        stores = {str(folder): stack.enter_context(opened(folder, value)) for folder in run_folders(runs)}
         yield {name: (store, stored_rubric(store.manifest)) for name, store in stores.items()}

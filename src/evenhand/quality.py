@@ -18,6 +18,7 @@ from evenhand.api import Run
 from evenhand.errors import InputError, StatisticError
 from evenhand.field_agreement import Measured, Said, Wanted, field_facts
 from evenhand.item import fields_digest
+from evenhand.opening import run_folders
 from evenhand.rubric.model import Rubric
 from evenhand.service import service_facts
 from evenhand.stats import annotators
@@ -97,9 +98,7 @@ def judge_quality(
         InputError: fewer than two runs, one given twice, labels of no item of a run, as many files of labels as are
             neither one nor one each, an id that names different items, or judges without labels whose rubrics differ.
     """
-    opened = [Run(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
-    if len({run.folder.resolve() for run in opened}) < len(opened):
-        raise InputError("a run is given twice: it differs in nothing from itself")
+    opened = [Run(run) for run in run_folders(runs)]
     if len(opened) < 2:
         raise InputError("judges are compared over two runs or more", hint="of one run, see Run.agreement")
     sources = _sources(labels, len(opened))

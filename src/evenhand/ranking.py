@@ -10,7 +10,7 @@ from evenhand.controls import control_names, difference, unavailable
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
 from evenhand.item import Item, content_id
-from evenhand.keywords import number
+from evenhand.keywords import number, texts
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
 from evenhand.sources import bad_row, open_source
@@ -91,7 +91,7 @@ def ranking(
     """
     if rubric.preference is None:
         raise InputError(f"rubric {rubric.name} has no preferred side to rank by", hint="rank takes runs of pairs")
-    manifest = store.manifest
+    systems, manifest = _columns(systems), store.manifest
     names = control_names(model.get("control", ()))
     tally, bad_rows = _Tally(names), 0
     for row, verdicts in store.verdicts():
@@ -141,7 +141,7 @@ def table_ranking(
         ItemError: rows without a system or with another preference or order, or without what is controlled for.
         InputError: no such source, no rows, or a control that can't be told from the strengths.
     """
-    opened = open_source(source, format=format)
+    systems, opened = _columns(systems), open_source(source, format=format)
     names = control_names(model.get("control", ()))
     tally, problems, ordered, clustered, rows = _Tally(names), list[Problem](), set[bool](), False, 0
     for rows, raw in enumerate(opened.rows, 1):
@@ -169,6 +169,14 @@ def table_ranking(
         raise InputError(f"{opened.name or 'the table'}: no rows")
     told = tally.facts(model, order=ordered == {True}, unit="prompt" if clustered else "comparison")
     return {**told, "bad_rows": 0, "source": opened.name, "method": METHOD}
+
+
+def _columns(systems: Any) -> tuple[str, str]:
+    """The columns of the systems of response A and B."""
+    found = texts("systems", systems)
+    if len(set(found)) != 2 or len(found) != 2:
+        raise InputError(f"systems are named by two columns, not by {found!r:.60}")
+    return found[0], found[1]
 
 
 def _lacking(row: Mapping[str, Any], systems: tuple[str, str], controls: Sequence[str]) -> list[Problem]:

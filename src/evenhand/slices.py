@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.errors import UnknownNameError
+from evenhand.keywords import text
 from evenhand.rubric.model import Rubric
 from evenhand.store import StoredRow
 
@@ -20,7 +21,7 @@ class Column:
     """
 
     def __init__(self, by: str, rubric: Rubric, manifest: Mapping[str, Any]) -> None:
-        self._by = by
+        self._by = text("by", by)
         self._names = _names(by, rubric, manifest)
         self._columns: set[str] = set()
 

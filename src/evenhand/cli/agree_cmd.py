@@ -31,9 +31,8 @@ NOT_MET = 7
 @click.option(
     "--statistic", multiple=True, metavar="NAME,...", help="Which figures, as in kappa,within:1; all for all that fit."
 )
-@click.option(
-    "--width", type=float, metavar="W", help="How many labelled items each figure's interval needs to be so wide."
-)
+@click.option("--width", type=options.NumberType("width"), metavar="W",
+    help="How many labelled items each figure's interval needs to be so wide.")  # fmt: skip
 @click.option(
     "--require",
     multiple=True,
