@@ -94,7 +94,7 @@ NUMBERS: Mapping[str, Number] = {
 }
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(
-        ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "partial", "logprobs"),
+        ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "batch", "partial", "logprobs"),
         ((bool,), "True or False"),
     ),
     **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
@@ -104,7 +104,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 _NEVER_NONE = {
     "seed", "repeats", "attempts", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh",
-    "store_texts", "partial", "logprobs",
+    "store_texts", "batch", "partial", "logprobs",
 }  # fmt: skip
 _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.

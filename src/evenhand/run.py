@@ -17,6 +17,7 @@ from evenhand.backend import Backend, BackendSettings
 from evenhand.backends.paced import Paced
 from evenhand.backends.pacing import MOST, Pacer
 from evenhand.backends.retry import Retry
+from evenhand.batching import ask_batches, require_batch
 from evenhand.errors import FinalBackendError, InputError, RunError
 from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
@@ -67,6 +68,7 @@ class RunSpec:
             its requests.
         max_cost: US dollars that the run in the folder may cost, what was spent before included; None for no cap.
         prices: A table of prices, see `evenhand.prices.read_prices`; None where there is none.
+        batch: Ask through the provider's batches, which are cheaper and take up to a day.
         backend: Endpoint, headers, timeout of one try.
         re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
@@ -98,6 +100,7 @@ class RunSpec:
     deadline: float | None = None
     max_cost: float | None = None
     prices: Any = None
+    batch: bool = False
     backend: BackendSettings = field(default_factory=BackendSettings)
     re_ask: bool = True
     retry: bool = False
@@ -135,6 +138,7 @@ class RunSpec:
             "deadline": self.deadline,
             "max_cost": self.max_cost,
             "prices": None if self.prices is None else str(self.prices),
+            "batch": self.batch,
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,
@@ -215,6 +219,7 @@ async def run(
                 store.update_manifest(images_not_shown=hidden)
                 progress.warn(f"{spec.rubric.name} does not show the judge the images of {counted(hidden, 'item')}")
             asker = make_asker(spec, store, backend)
+            require_batch(spec.batch, spec.max_cost, store.manifest, backend, spec.folder)
             total, stored = count(spec, store)
             progress.start(total, stored)
             concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
@@ -378,6 +383,9 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
         asked += 1
         progress.done(answer)
 
+    if spec.batch:
+        await ask_batches(lambda: pending(spec, store), store, asker, spec.attempts, stop, progress.warn, done)
+        return asked
     await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
     if asker.form.proved is not None:
         store.update_manifest(form=asker.form.proved)

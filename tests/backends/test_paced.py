@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -66,7 +67,9 @@ def test_a_wait_named_by_one_answer_holds_for_all(server: FakeServer, tmp_path: 
         assert min(later, default=1.0) >= 1.0
 
 
-@pytest.mark.parametrize(("reset", "seconds"), [("1s", 1.0), ("700ms", 0.7), ("0m1s", 1.0), ("0.8", 0.8)])
+@pytest.mark.parametrize(
+    ("reset", "seconds"), [("1s", 1.0), ("700ms", 0.7), ("0m1s", 1.0), ("0.8", 0.8), ("epoch", 1.0)]
+)
 async def test_a_limit_used_up_by_a_success_holds_the_next_request_back(
     tmp_path: Path, reset: str, seconds: float
 ) -> None:
@@ -75,7 +78,8 @@ async def test_a_limit_used_up_by_a_success_holds_the_next_request_back(
 
     async def answer(_: web.Request) -> web.Response:
         came.append(time.monotonic())
-        headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
+        named = str(math.ceil(time.time()) + 1) if reset == "epoch" else reset
+        headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": named}
         message = {"role": "assistant", "content": json.dumps(GOOD)}
         return web.json_response({"choices": [{"index": 0, "message": message}]}, headers=headers)
 

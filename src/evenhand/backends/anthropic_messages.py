@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.backend import BackendSettings, Request
+from evenhand.backends.anthropic_batch import AnthropicBatches
 from evenhand.backends.bodies import count, mappings, text
 from evenhand.backends.content import Block, contents
 from evenhand.backends.endpoint import Endpoint, Place
@@ -80,6 +81,10 @@ class MessagesWire(Wire):
             body["tools"] = [{"name": request.function, "input_schema": request.schema}]
             body["tool_choice"] = {"type": "tool", "name": request.function, "disable_parallel_tool_use": True}
         return body
+
+    def batches(self, backend: HttpBackend) -> AnthropicBatches:
+        """See `evenhand.backends.anthropic_batch`."""
+        return AnthropicBatches(backend)
 
     def reply(self, data: Any, request: Request, latency_s: float) -> Reply:
         """Texts joined; thinking kept apart."""

@@ -16,18 +16,22 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from evenhand._canon import digest
 from evenhand.backend import BackendSettings, Request
+from evenhand.backends.batch_wire import BatchWire
 from evenhand.backends.bodies import decode, encode
 from evenhand.backends.connection_errors import is_unsafe, never_sent, reason
 from evenhand.backends.endpoint import Endpoint, redactor
 from evenhand.backends.http_errors import (
     Fault,
     error_for,
+    fault_of,
     is_filtered,
     read_fault,
     refused_parameter,
     refuses_system_role,
 )
+from evenhand.backends.memory import Memory
 from evenhand.backends.prompt_cut import require_whole
 from evenhand.backends.waits import retry_after
 from evenhand.backends.wire import SYSTEM_ROLE, Wire
@@ -38,6 +42,8 @@ from evenhand.verdict import Reply, Usage
 _CONNECT_S = 10.0
 _LOST = frozenset((408, 502, 504, 520, 522, 524))  # of those in between, who don't know whether the work was done
 _LARGEST = 16 << 20
+#: Servers are mended: what one refused is tried again after so long.
+_LEARNED_S = 7 * 86400.0
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +56,8 @@ class HttpBackend:
 
     Attributes:
         learned: What this endpoint was found to want: parameter -> the name it takes instead, or None where
-            the parameter is left out. Kept as long as the backend is open.
+            the parameter is left out. Remembered for a week in ``learned.json`` of the state folder, which may be
+            deleted at any time.
     """
 
     deterministic = False
@@ -64,7 +71,6 @@ class HttpBackend:
             raise InputError(f"judge {wire.name} has no setting {unknown[0]}", hint=hint)
         self.name, self.forms, self.takes_images = wire.name, wire.forms, wire.takes_images
         self.model = settings.model
-        self.learned: dict[str, str | None] = {}
         self._wire = wire
         self._endpoint: Endpoint = wire.endpoint(settings)
         self.identity: Mapping[str, Any] = {
@@ -72,6 +78,10 @@ class HttpBackend:
             "model": self.model,
             "endpoint": self._endpoint.base,
         }
+        self._memory, self._key = Memory("learned.json", lapse_s=_LEARNED_S), digest(dict(self.identity))
+        self.learned = _usable(self._memory.recall(self._key))
+        if settings.bounded and self.learned.get("max_tokens", "") is None:
+            del self.learned["max_tokens"]  # found out again: without it there is no bound
         self._url = wire.url(self._endpoint, self.model)
         self._proxy = self._endpoint.proxy
         self._secrets = wire.secrets(self._endpoint)
@@ -100,6 +110,65 @@ class HttpBackend:
             error.backend, error.model, error.request_digest = self.name, self.model, request.digest
             raise error from None
 
+    def batches(self) -> BatchWire | None:
+        """How the provider takes many requests at once; None where it does not."""
+        return self._wire.batches(self)
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """What would be sent for a request.
+
+        Raises:
+            FinalBackendError: an image is gone, or changed since the item was read.
+        """
+        return self._wire.body(request, self.model, self.learned)
+
+    def answer(self, request: Request, status: int | None, data: Any) -> Reply:
+        """The reply in an answer that came another way; its errors are those of `send`.
+
+        Args:
+            request: What it answers.
+            status: HTTP status; None where it was never sent.
+            data: The decoded body.
+        """
+        fault = fault_of(data)
+        try:
+            if status is None:
+                raise RetryableBackendError(f"it was not answered: {fault.message or 'no reason given'}")
+            if 200 <= status < 300:
+                reply = self._understood(request, data, {}, 0.0)
+                return replace(reply, usage=replace(reply.usage, latency_s=None))
+            if self._adapt(request, self.body(request), status, fault):
+                raise RetryableBackendError(f"refused: {fault.message}", status=status)
+            return self._refusal_or_raise(request.form, status, fault, {}, 0.0)
+        except BackendError as error:
+            error.backend, error.model, error.request_digest = self.name, self.model, request.digest
+            raise error from None
+
+    async def call(self, method: str, path: str, body: bytes | None, kind: str, *, largest: int = _LARGEST) -> bytes:
+        """The body of a successful answer of another address of the same server.
+
+        Args:
+            method: HTTP method.
+            path: Behind the base URL.
+            body: What is sent, if anything.
+            kind: Its media type.
+            largest: Bytes of an answer at most.
+
+        Raises:
+            BackendError: there is none.
+        """
+        headers = {**self._wire.headers(self._endpoint, path, body or b""), "Content-Type": kind}
+        url = URL(f"{self._endpoint.base}{path}{self._endpoint.query}")
+        status, received, data, _ = await self._exchange(method, url, body, headers, largest)
+        if 200 <= status < 300:
+            return data
+        fault = read_fault(data, self._clean)
+        raise error_for(status, fault, "text", received, now=time.time(), where=f"{self._endpoint.base}{path}")
+
+    def clean(self, text: str) -> str:
+        """A text without secrets."""
+        return self._clean(text)
+
     async def aclose(self) -> None:
         """Close all connections."""
         self._closed = True
@@ -119,18 +188,21 @@ class HttpBackend:
 
     def _read(self, request: Request, headers: Mapping[str, str], body: bytes, latency_s: float) -> Reply:
         try:
-            data = decode(body, self._clean)
+            return self._understood(request, decode(body, self._clean), headers, latency_s)
+        except ValueError as error:
+            said = f"the reply's envelope can't be read: {error}"
+            raise RetryableBackendError(said, status=200, maybe_paid=True) from None
+
+    def _understood(self, request: Request, data: Any, headers: Mapping[str, str], latency_s: float) -> Reply:
+        try:
             if found := self._wire.failed(data):
                 return self._refusal_or_raise(request.form, *found, headers, latency_s)
             reply = self._wire.reply(data, request, latency_s)
             require_whole(request, reply.usage)
-        except ValueError as error:
-            said = f"the reply's envelope can't be read: {error}"
-            raise RetryableBackendError(said, status=200, maybe_paid=True) from None
         except RetryableBackendError as error:
             error.status, error.maybe_paid = 200, True
             raise
-        wait_s = retry_after(429, headers, time.time())
+        wait_s = retry_after(200, headers, time.time())
         return reply if wait_s is None else replace(reply, wait_s=wait_s)
 
     def _refusal_or_raise(
@@ -164,23 +236,31 @@ class HttpBackend:
         return True
 
     def _warn(self, refused: str) -> None:
+        self._memory.remember(self._key, self.learned)
         _log.warning("%s refuses %s for %s; sent without it from now on", self._endpoint.base, refused, self.model)
 
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes, float]:
         """Status, headers, body and seconds of one exchange; nothing in them is free of secrets yet."""
         sent_headers = await self._headers(body)
+        url = URL(self._url, encoded=self._wire.signs)  # what is signed may not be written otherwise
+        return await self._exchange("POST", url, body, sent_headers, _LARGEST)
+
+    async def _exchange(
+        self, method: str, url: URL, body: bytes | None, headers: Mapping[str, str], largest: int
+    ) -> tuple[int, Mapping[str, str], bytes, float]:
         began, status = time.monotonic(), None
         try:
-            async with self._open().post(
-                URL(self._url, encoded=self._wire.signs),  # what is signed may not be written otherwise
+            async with self._open().request(
+                method,
+                url,
                 data=body,
-                headers=sent_headers,
+                headers=headers,
                 proxy=self._proxy,
                 timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
                 allow_redirects=False,
             ) as response:
                 status = response.status
-                data = await _whole(response)
+                data = await _whole(response, largest)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # Not chained: a client's exception may carry addresses with a proxy's password.
             raise self._unreached(error, status) from None
@@ -215,7 +295,7 @@ class HttpBackend:
         return RetryableBackendError(message, status=status, maybe_paid=not never_sent(error))
 
 
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
+async def _whole(response: aiohttp.ClientResponse, largest: int) -> bytes:
     """The body, unpacked.
 
     Raises:
@@ -224,9 +304,15 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     data = bytearray()
     async for piece in response.content.iter_any():
         data += piece
-        if len(data) > _LARGEST:
+        if len(data) > largest:
             response.close()
             raise FinalBackendError(
-                f"the reply is larger than {_LARGEST >> 20} MiB", status=response.status, maybe_paid=True
+                f"the reply is larger than {largest >> 20} MiB", status=response.status, maybe_paid=True
             )
     return bytes(data)
+
+
+def _usable(learned: Any) -> dict[str, str | None]:
+    """What was remembered, as far as it has the form of what is learned."""
+    found = learned.items() if isinstance(learned, Mapping) else ()
+    return {name: value for name, value in found if value is None or isinstance(value, str)}

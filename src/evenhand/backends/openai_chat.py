@@ -15,6 +15,7 @@ from evenhand.backends.endpoint import Endpoint, Place
 from evenhand.backends.http import HttpBackend
 from evenhand.backends.http_errors import Fault
 from evenhand.backends.logprobs import lessen, within
+from evenhand.backends.openai_batch import OpenAIBatches
 from evenhand.backends.wire import SYSTEM_ROLE, Wire
 from evenhand.verdict import Reply
 
@@ -68,6 +69,10 @@ class ChatWire(Wire):
     def instead(self, refused: str) -> str | None:
         """Reasoning models have another name for the most tokens."""
         return "max_completion_tokens" if refused == "max_tokens" else None
+
+    def batches(self, backend: HttpBackend) -> OpenAIBatches:
+        """See `evenhand.backends.openai_batch`."""
+        return OpenAIBatches(backend)
 
     def reply(self, data: Any, request: Request, latency_s: float) -> Reply:
         """See `evenhand.backends.chat_wire.reply_of`."""

@@ -10,6 +10,7 @@ from datetime import datetime
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_EPOCH = 1e9  # no span is so long
 #: Headers of what is left of a limit, and of when it is whole again.
 _LIMITS = [
     *((f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}") for kind in ("requests", "tokens")),
@@ -24,7 +25,8 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
     """Seconds the server asks us to wait, None where it does not say.
 
     Read from ``retry-after-ms``, ``Retry-After`` (seconds or an HTTP date, measured against the server's own
-    clock where it sends its Date), and for 429 from the reset times of limits that are used up.
+    clock where it sends its Date), and for 429 and success from the reset times of limits that are used up; a success
+    must say so of a limit.
 
     Args:
         status: HTTP status.
@@ -40,9 +42,10 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
     at = _date(headers.get("retry-after", ""))
     if at is not None:
         return max(0.0, at - now)
-    if status != 429:
+    if status >= 300 and status != 429:
         return None
-    resets = [headers.get(reset, "") for left, reset in _LIMITS if headers.get(left, "0").strip() == "0"]
+    unsaid = "0" if status == 429 else ""
+    resets = [headers.get(reset, "") for left, reset in _LIMITS if headers.get(left, unsaid).strip() == "0"]
     waits = [wait for reset in resets if (wait := _until(reset, now)) is not None]
     return max(waits, default=None)
 
@@ -60,8 +63,10 @@ def span(text: str) -> float | None:
 
 
 def _until(reset: str, now: float) -> float | None:
-    """Seconds until a reset, told as a span or as a time of RFC 3339."""
+    """Seconds until a reset, told as a span, as seconds or milliseconds since the epoch, or as a time of RFC 3339."""
     wait = span(reset)
+    if wait is not None and wait > _EPOCH:
+        return max(0.0, (wait / 1000 if wait > 1000 * _EPOCH else wait) - now)
     if wait is not None:
         return wait
     try:

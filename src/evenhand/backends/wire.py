@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.endpoint import Endpoint, Place, find_endpoint
 from evenhand.backends.http_errors import Fault, fault_of
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply
+
+if TYPE_CHECKING:
+    from evenhand.backends.batch_wire import BatchWire
+    from evenhand.backends.http import HttpBackend
 
 #: Key of ``learned`` for an endpoint that takes no system message.
 SYSTEM_ROLE = "system role"
@@ -101,6 +105,10 @@ class Wire:
 
     def lessen(self, fault: Fault, sent: Mapping[str, Any], learned: dict[str, str | None]) -> str | None:
         """Note that the endpoint takes less of a parameter than was sent; what it refuses, if it says so."""
+        return None
+
+    def batches(self, backend: HttpBackend) -> BatchWire | None:
+        """How the provider takes many requests at once; None where it does not."""
         return None
 
     def reply(self, data: Any, request: Request, latency_s: float) -> Reply:

@@ -142,7 +142,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a run from the options of a command line."""
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("responses", "timeout", "deadline", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
-    money = ("max_cost", "prices")
+    money = ("batch", "max_cost", "prices")
     return {
         "map": options.pairs(given["mapping"], "--map"),
         "variant": options.variant(given["variant"]),

@@ -124,6 +124,8 @@ def judge_options(command: F) -> F:
             click.option("--base-url", metavar="URL",
                 help="Address of the judge's server, as in http://127.0.0.1:8000/v1."),
             click.option("--header", multiple=True, metavar="K=V", help="Extra HTTP header; never stored."),
+            click.option("--batch", is_flag=True,
+                help="Ask through the provider's batches: cheaper, and answered within a day."),
             click.option("--temperature", type=NumberType("temperature"), default=0.0, show_default=True),
             click.option("--max-tokens", type=NumberType("max_tokens"), metavar="N",
                 help="Most tokens a reply may have."),

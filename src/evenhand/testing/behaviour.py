@@ -79,6 +79,8 @@ class Behaviour:
             rate limit headers, or a detail of the body), none.
         max_inflight: Status 429 above so many requests at once; 0 for no limit.
         rps: Status 429 above so many requests a second (a bucket that holds a second's worth); 0 for no limit.
+        batch: How the first batch ends: "expired" with half of its requests answered, "failed", or ""
+            as it should; "none" for a server without batches.
         refuse: Features refused with status 400, joined by "+", out of `FEATURES`.
         drop: Features silently ignored: tools, json_schema, json_object.
         slow_ms: Milliseconds the body of a slow reply takes.
@@ -100,6 +102,7 @@ class Behaviour:
     style: str = "seconds"
     max_inflight: int = 0
     rps: float = 0.0
+    batch: str = ""
     refuse: str = ""
     drop: str = ""
     slow_ms: float = 200.0

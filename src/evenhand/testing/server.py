@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -30,6 +31,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
+from evenhand.testing.batches import Batches
 from evenhand.testing.behaviour import Behaviour, behaviour, from_prefix, to_prefix
 from evenhand.testing.dialects import Dialect, find_dialect
 from evenhand.testing.replies import Response, completion, error, failure, refusal, understood
@@ -80,7 +82,8 @@ class FakeServer:
 
     def stats(self) -> dict[str, Any]:
         """Counters since the last reset: requests, distinct (bodies), max_inflight, connections, by_status,
-        by_fault, and early: requests that came before the time their body had been told to wait for."""
+        by_fault, batches and their batch_lines, and early: requests that came before the time their body had been told
+        to wait for."""
         return dict(self._call("/__stats"))
 
     def requests(self, url: str = "") -> list[dict[str, Any]]:
@@ -126,6 +129,7 @@ class Server:
         self.by_fault: Counter[str] = Counter()
         self.tries: Counter[tuple[str, int]] = Counter()
         self.not_before: dict[tuple[str, int], float] = {}
+        self.batches: dict[str, Batches] = {}
         self.buckets: dict[str, tuple[float, float]] = {}  # when, and how many requests it held then
         self.kept: deque[dict[str, Any]] = deque(maxlen=self._record)
 
@@ -148,6 +152,8 @@ class Server:
             "max_inflight": self.max_inflight,
             "connections": self.connections,
             "early": self.early,
+            "batches": sum(held.made for held in self.batches.values()),
+            "batch_lines": sum(held.lines for held in self.batches.values()),
             "by_status": dict(self.by_status),
             "by_fault": dict(self.by_fault),
         }
@@ -185,18 +191,18 @@ class Server:
         if fault not in _WIRE_FAULTS or fault == "slow":
             self.by_status[str(response.status)] += 1
         if self._record:
-            self.kept.append(
-                {
-                    "path": prefix,
-                    "url": path,
-                    "headers": headers,
-                    "body": body,
-                    "at": now,
-                    "fault": fault,
-                    "status": response.status,
-                }
-            )
+            seen = {"path": prefix, "url": path, "headers": headers, "body": body, "at": now, "fault": fault}
+            self.kept.append({**seen, "status": response.status})
         return response, fault, how
+
+    def of_batch(self, method: str, prefix: str, path: str, headers: Mapping[str, str], body: bytes) -> Response | None:
+        """The answer to a request about files or batches, None for any other; each behaviour has its own."""
+
+        def answer(inner: str, asked: bytes) -> Response:
+            self.inflight -= 1  # it is no request of its own
+            return self.arrive(prefix, inner, find_dialect(inner) or Dialect(), headers, asked)[0]
+
+        return self.batches.setdefault(prefix, Batches()).handle(method, path, headers, body, self.find(prefix), answer)
 
     def _too_many(self, prefix: str, how: Behaviour, now: float) -> bool:
         """Whether a request is above the limits of a behaviour."""
@@ -253,6 +259,10 @@ class Connection(asyncio.Protocol):
     def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         head, _, rest = path.lstrip("/").partition("/")
         prefix, rest = (head, rest) if head.startswith(("~", "%7E")) else ("", path.lstrip("/"))
+        of_batch = re.match("v1/(files|(messages/)?batches)", rest)
+        if of_batch and (response := self._server.of_batch(method, prefix, rest, headers, body)):
+            self._write(response)
+            return
         dialect = find_dialect(rest)
         if method != "POST" or dialect is None:
             self._write(self._control(path))
