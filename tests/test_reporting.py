@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +14,7 @@ from evenhand import Run, write_report
 from evenhand.cli.main import run
 from evenhand.errors import EvenhandError, InputError, UnknownNameError
 from evenhand.facets import Facet, FacetTable, RunRows
+from evenhand.report.plain import flat
 from evenhand.report.sections import Sections
 from evenhand.reported import Reported, ReportedRun
 from evenhand.store import Store
@@ -135,3 +138,56 @@ def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.Cap
     told = capsys.readouterr()
     assert told.out == "" and "report written to" in told.err
     assert "a clear lie" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def facts_by_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What ``show --json`` prints."""
+    assert run(["show", str(folder), "--json"]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_json_has_the_figures_of_show(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary in JSON equals ``show --json``."""
+    told = json.loads(write_report(mixed, tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert told["runs"][0]["summary"] == facts_by_show(mixed, capsys)
+
+
+def test_junit_has_the_figures_of_show(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The properties in JUnit XML equal ``show --json``; rows are test cases with what is wrong with them."""
+    suites = ElementTree.parse(write_report(mixed, tmp_path / "r.xml")).getroot()
+    found = {p.get("name"): json.loads(p.get("value", "")) for p in suites.iter("property")}
+    shown = dict(flat(facts_by_show(mixed, capsys), "summary"))
+    assert {name: value for name, value in found.items() if name.startswith("summary.")} == shown
+    cases = {case.get("name"): [(part.tag, part.get("message")) for part in case] for case in suites.iter("testcase")}
+    assert cases["i0"] == [] and cases["i3"] == [("failure", "lie")] and cases["i4"] == [("error", "no_rating")]
+    assert cases["row 9"] == [("error", "bad_row")]
+    told = {name: suites.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert told == {"tests": "9", "failures": "1", "errors": "3", "skipped": "0"}
+
+
+def test_markdown_has_the_figures_of_show(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tables in Markdown hold the means and counts of ``show --json``."""
+    text = write_report(mixed, tmp_path / "r.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    row = {line[0]: line[1:] for line in reversed(cells)}
+    shown = facts_by_show(mixed, capsys)
+    for name, fact in {**shown["criteria"], "composite": shown["composite"]}.items():
+        assert row[name][:3] == [f"{fact['mean']:.2f}", "{:.2f} to {:.2f}".format(*fact["ci"]), str(fact["n"])]
+    assert row["planned (rows x repeats)"] == [str(shown["planned"])] and row["scored"] == [str(shown["scored"])]
+    for name, n in {**shown["violations"], **shown["failures"]}.items():
+        assert str(n) in row[name]
+    assert "not validated" in text
+
+
+def test_text_from_outside_is_no_markup(tmp_path: Path) -> None:
+    """Markdown, HTML and XML in names stay text in Markdown and JUnit; what XML can't hold is an escape."""
+    name = "<b>x</b> ![a](http:b) | `c` [d](e)"
+    given = [{**row, "id": f"{name}\x07{n}", "system": name} for n, row in enumerate(rows(2))]
+    run_it(given, rubric(SCORE), "fake", tmp_path / "run")
+    text = write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "\\<b\\>" in text and "<b>" not in text and "![" not in text and "[d](" not in text
+    suites = ElementTree.parse(write_report(tmp_path / "run", tmp_path / "r.xml")).getroot()
+    assert [case.get("name") for case in suites.iter("testcase")] == [f"{name}\\u0007{n}" for n in range(2)]
+    page = write_report(tmp_path / "run", tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<b>" not in page and "&lt;b&gt;" in page

@@ -363,9 +363,9 @@ def judge(
         progress: Told of the run's course.
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
-            skip_bad, pairs, repeats, orders, concurrency, timeout, base_url, headers, temperature, max_tokens,
-            max_cost, prices, re_ask, retry, fresh, store_texts, format. Without ``out`` the run lives in a temporary
-            folder, which is removed when the `Run` is closed or no longer used.
+            skip_bad, pairs, repeats, orders, concurrency, rpm, tpm, attempts, timeout, deadline, base_url, headers,
+            temperature, max_tokens, logprobs, batch, max_cost, prices, re_ask, retry, fresh, store_texts, format. Without
+            ``out`` the run lives in a temporary folder, which is removed when the `Run` is closed or no longer used.
 
     Returns:
         The run, with its verdicts stored.

@@ -47,13 +47,20 @@ class ReportedRun:
 
     def columns(self) -> list[str]:
         """Names of the cells of its rows."""
-        return RunRows(self.store, self.rubric, self.name, self.value, self.by, details=False).columns
+        return self._rows(details=False).columns
+
+    def again(self) -> Iterator[Row]:
+        """The rows once more, without details; nothing is counted."""
+        return iter(self._rows(details=False))
 
     def read(self, *, details: bool) -> Iterator[tuple[Row, list[int]]]:
         """The rows in input order, each with the numbers of its facets."""
-        self.rows = RunRows(self.store, self.rubric, self.name, self.value, self.by, details=details)
+        self.rows = self._rows(details=details)
         for row in self.rows:
             yield row, self.facets.add(row.facets)
+
+    def _rows(self, *, details: bool) -> RunRows:
+        return RunRows(self.store, self.rubric, self.name, self.value, self.by, details=details)
 
     def facts(self) -> dict[str, Any]:
         """All figures, as plain JSON data; reads the rows unless they were read before.

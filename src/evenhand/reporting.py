@@ -73,7 +73,9 @@ def _writer(kind: str) -> Callable[[Reported, Path], None]:
         from evenhand.report.page import write_page
 
         return write_page
-    raise NotImplementedError(kind)
+    from evenhand.report import plain
+
+    return {"md": plain.write_markdown, "json": plain.write_json, "junit": plain.write_junit}[kind]
 
 
 def _kind(out: Path, to: str | None) -> str:
