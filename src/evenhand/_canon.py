@@ -32,7 +32,12 @@ def canonical(value: Any) -> bytes:
 
 def digest(value: Any) -> str:
     """32 hex digits that identify plain data by its content."""
-    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()
+    return digest_of(canonical(value))
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of canonical bytes."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def keyed_mark(key: bytes, *parts: str) -> str:

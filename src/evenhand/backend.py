@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evenhand._canon import digest
+from evenhand._canon import canonical, digest_of
+from evenhand._kept import kept
 from evenhand.item_values import Image
 from evenhand.rubric.model import Form, OutputField
 from evenhand.verdict import Reply
@@ -88,17 +89,19 @@ class Request:
     @property
     def digest(self) -> str:
         """Identity by content: the same digest means the same question."""
-        return digest(
-            {
-                "messages": [_nameless(message) for message in self.messages],
-                "form": self.form,
-                "schema": self.schema,
-                "function": self.function,
-                "settings": dict(self.settings),
-                "judge": dict(self.judge),
-                "repeat": self.repeat,
-            }
-        )
+        parts = {  # by name; those that are the same for a whole run are written once
+            "form": canonical(self.form),
+            "function": canonical(self.function),
+            "judge": _written(self.judge),
+            "messages": canonical([_nameless(message) for message in self.messages]),
+            "repeat": canonical(self.repeat),
+            "schema": _written(self.schema),
+            "settings": _written(self.settings),
+        }
+        return digest_of(b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), data) for name, data in parts.items()))
+
+
+_written = kept(canonical)
 
 
 def _nameless(message: Mapping[str, Any]) -> Mapping[str, Any]:

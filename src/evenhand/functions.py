@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ _CJK = (
 )
 _CJK_CHARACTER = re.compile(f"[{_CJK}]")
 _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+(?:['’][^\W{_CJK}]+)*")
+_ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # the same of such texts, and quicker
 
 
 def _text(function: str, value: Any) -> str:
@@ -60,12 +62,17 @@ def blank(value: Any) -> bool:
 
 def words(text: str) -> int:
     """Number of words: each Han character or kana is one, any other run of word characters is one."""
-    return len(_WORD.findall(_text("words", text)))
+    return _words(_text("words", text))
+
+
+@functools.lru_cache(maxsize=32)  # a rule has a lower and an upper bound
+def _words(text: str) -> int:
+    return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))
 
 
 def cjk(text: str) -> int:
     """Number of Han characters and kana."""
-    return len(_CJK_CHARACTER.findall(_text("cjk", text)))
+    return 0 if _text("cjk", text).isascii() else len(_CJK_CHARACTER.findall(text))
 
 
 def missing_quotes(quotes: list[str], text: str) -> int:

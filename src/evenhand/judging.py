@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evenhand._kept import kept
 from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings, Deadline, Request
 from evenhand.errors import AccessError, BackendError, InputError, RetryableBackendError, RunError
@@ -17,7 +19,7 @@ from evenhand.images import located
 from evenhand.item import Item
 from evenhand.prompt import mark_for, re_ask, render
 from evenhand.registry import load
-from evenhand.rubric.model import Form, Rubric
+from evenhand.rubric.model import Form, OutputField, Rubric
 from evenhand.rubric.schema import reply_schema
 from evenhand.rules import compile_rubric
 from evenhand.settle import Question, better, complaints, question, re_asked, settle
@@ -223,6 +225,13 @@ class Asker:
         return settle(self.rubric, self._rules, trial.item.fields, asked, reply)
 
 
+def _schemas_of(rubric: Rubric) -> Callable[[tuple[OutputField, ...]], dict[str, Any]]:
+    return kept(functools.partial(reply_schema, rubric))
+
+
+_schemas = kept(_schemas_of)
+
+
 def first_request(
     rubric: Rubric,
     trial: Trial,
@@ -239,7 +248,7 @@ def first_request(
     return Request(
         messages=prompt.messages,
         form=form,
-        schema=reply_schema(rubric, asked.fields) if form in ("schema", "tool") else None,
+        schema=_schemas(rubric)(asked.fields) if form in ("schema", "tool") else None,
         function=rubric.output.function if form == "tool" else None,
         fields=asked.fields,
         settings=settings,

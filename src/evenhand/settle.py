@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evenhand._kept import kept
 from evenhand.parse import read
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.rubric.schema import asked_fields
@@ -45,8 +46,19 @@ def question(rubric: Rubric, rules: Rules, trial: Trial, *, short: bool) -> Ques
     fixed = {**given, **preset.values}
     swapped = trial.key.order == "ba"
     hidden = tuple(_swap_name(rubric, name) for name in fixed) if swapped else tuple(fixed)
-    fields = asked_fields(rubric, short=short, preset=hidden) if preset.call else ()
+    fields = _asked(rubric, short, hidden) if preset.call else ()
     return Question(swap_item(rubric, item) if swapped else item, fields, fixed, swapped)
+
+
+_known = kept(lambda _: dict[tuple[bool, tuple[str, ...]], tuple[OutputField, ...]]())
+
+
+def _asked(rubric: Rubric, short: bool, hidden: tuple[str, ...]) -> tuple[OutputField, ...]:
+    """The fields asked for; the very same for all trials alike, so that what is made of them is made once."""
+    known = _known(rubric)
+    if (short, hidden) not in known:
+        known[short, hidden] = asked_fields(rubric, short=short, preset=hidden)
+    return known[short, hidden]
 
 
 def settle(rubric: Rubric, rules: Rules, item: Mapping[str, Any], asked: Question, reply: Reply | None) -> Verdict:
@@ -67,8 +79,9 @@ def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) 
     unread = [_unread(name, outcome) for name, outcome in outcomes.items() if _matters(rubric, name, outcome)]
     if unread:
         return unread
-    checked = rules.check(_values(outcomes), asked.item)
-    return [f"{v.rule}: {v.message}" for v in checked.violations if v.severity == "violation"]
+    # in the item's own order the verdict has been checked already
+    broken = rules.check(_values(outcomes), asked.item).violations if asked.swapped else verdict.violations
+    return [f"{v.rule}: {v.message}" for v in broken if v.severity == "violation"]
 
 
 def better(rubric: Rubric, first: Verdict, second: Verdict) -> Verdict:
@@ -137,7 +150,9 @@ def _unread(name: str, outcome: FieldOutcome) -> str:
     return f"{name}: {outcome.failure.value}{found}"
 
 
-def _with_distributions(reading: Reading, reply: Reply) -> dict[str, FieldOutcome]:
+def _with_distributions(reading: Reading, reply: Reply) -> Mapping[str, FieldOutcome]:
+    if not reply.distributions:
+        return reading.fields
     return {
         name: replace(outcome, distribution=reply.distributions.get(name)) if outcome.failure is None else outcome
         for name, outcome in reading.fields.items()

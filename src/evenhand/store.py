@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, told_plain
@@ -304,7 +306,7 @@ class Store:
             _write_manifest(self._db, entries)
 
     def _put_verdict(self, key: TrialKey, verdict: Verdict, now: float) -> None:
-        text = _storable(json.dumps(verdict_to_plain(verdict), ensure_ascii=False))
+        text = _text(verdict_to_plain(verdict))
         self._db.execute(
             "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", (*key, verdict.status.value, text, now)
         )
@@ -387,7 +389,15 @@ def _write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
 
 
 def _reply_text(exchange: Exchange) -> str:
-    return _storable(json.dumps(reply_to_plain(exchange.reply), ensure_ascii=False))
+    return _text(reply_to_plain(exchange.reply))
+
+
+def _text(plain: Any) -> str:
+    """JSON as it is stored."""
+    try:
+        return msgspec.json.encode(plain).decode()
+    except (ValueError, TypeError, OverflowError):  # half of a surrogate pair, a number of too many digits
+        return _storable(json.dumps(plain, ensure_ascii=False))
 
 
 def _storable(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from dataclasses import fields as fields_of
 from enum import StrEnum
 from typing import Any, Literal
@@ -58,6 +58,10 @@ class Usage:
     cost_usd: float | None = None
     latency_s: float | None = None
     written_tokens: int | None = None
+
+
+_NO_USAGE = Usage()
+_OF_USAGE = tuple(f.name for f in fields_of(Usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +256,10 @@ def distribution_from_plain(plain: Mapping[str, Any]) -> Distribution:
     return Distribution(dict(plain["p"]), plain["missing"])
 
 
+def _usage_to_plain(usage: Usage) -> dict[str, Any]:
+    return {name: getattr(usage, name) for name in _OF_USAGE}
+
+
 def verdict_to_plain(verdict: Verdict) -> dict[str, Any]:
     """Plain JSON data of a verdict."""
     return {
@@ -266,7 +274,7 @@ def verdict_to_plain(verdict: Verdict) -> dict[str, Any]:
         "re_asked": verdict.re_asked,
         "first_violations": None if verdict.first_violations is None else list(verdict.first_violations),
         "model": verdict.model,
-        "usage": asdict(verdict.usage),
+        "usage": _usage_to_plain(verdict.usage),
         "reply_digests": list(verdict.reply_digests),
     }
 
@@ -295,7 +303,7 @@ def reply_to_plain(reply: Reply) -> dict[str, Any]:
         "reasoning": reply.reasoning,
         "finish": reply.finish,
         "model": reply.model,
-        "usage": asdict(reply.usage),
+        "usage": _usage_to_plain(reply.usage),
     }
     if reply.tool_calls:
         plain["tool_calls"] = [[call.name, call.arguments] for call in reply.tool_calls]
@@ -320,6 +328,8 @@ def reply_from_plain(plain: Mapping[str, Any]) -> Reply:
 
 def add_usage(a: Usage, b: Usage) -> Usage:
     """Sum of two usages; what only one of them reports is kept."""
+    if a == _NO_USAGE:
+        return b
 
     def plus(x: float | None, y: float | None) -> Any:
         return x if y is None else y if x is None else x + y

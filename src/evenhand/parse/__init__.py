@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand._kept import kept
 from evenhand.parse import labelled
 from evenhand.parse.asked import Asked
 from evenhand.parse.lenient import KEY, Bare, Number, Pairs
@@ -37,6 +38,9 @@ _EMPTY_FENCE = re.compile(r"```\w*\s*```")
 _SPENT = "the limit of tokens was reached before the answer; raise --max-tokens"
 
 
+_asked = kept(Asked)
+
+
 def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None = None) -> Reading:
     """Read one reply.
 
@@ -51,7 +55,7 @@ def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None 
     """
     if not fields:
         return Reading({})
-    asked = Asked(fields)
+    asked = _asked(fields)
     ended = (reply.finish or "").lower() in _CUT_SHORT
     found = _from_calls(reply.tool_calls, asked, function) if reply.tool_calls else Found()
     text = reply.text or ""

@@ -73,9 +73,10 @@ def has_any(pairs: Pairs, fields: Iterable[OutputField]) -> bool:
 
 def under(pairs: Pairs, name: str) -> list[Any]:
     """All values an object has under a key, letter case aside."""
-    return [value for key, value in pairs if folded_key(key) == name.casefold()]
+    wanted = name.casefold()
+    return [value for key, value in pairs if folded_key(key) == wanted]
 
 
 def folded_key(key: str) -> str:
     """A key without letter case, invisible marks and space around it."""
-    return key.translate(INVISIBLE).strip().casefold()
+    return key.strip().lower() if key.isascii() else key.translate(INVISIBLE).strip().casefold()
