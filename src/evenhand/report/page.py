@@ -273,10 +273,12 @@ def _is_number(cell: Cell) -> bool:
 
 
 def _row(cells: Sequence[Cell], ids: dict[Facet, int]) -> str:
-    made = [_tag("th", _cell(cells[0], ids), scope="row")]
-    for cell in cells[1:]:
-        made.append(_tag("td", _cell(cell, ids), class_="number" if _is_number(cell) else ""))
-    return _tag("tr", *made)
+    heading = _tag("th", _cell(cells[0], ids), scope="row")
+    return _tag(
+        "tr",
+        heading,
+        *(_tag("td", _cell(cell, ids), class_="number" if _is_number(cell) else "") for cell in cells[1:]),
+    )
 
 
 def _cell(cell: Cell, ids: dict[Facet, int]) -> str:
