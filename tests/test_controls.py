@@ -49,6 +49,9 @@ def test_columns_come_before_texts() -> None:
     """NAME_a and NAME_b; counts relative to their sum, any other number as it is, from text too."""
     assert difference("length", {"length_a": "30", "length_b": 10}, ["x", "x"]) == 0.5
     assert difference("mood", {"mood_a": -1.5, "mood_b": "2"}, []) == -3.5
+    for unit in (1e308, 5e-324):  # neither the sum of the counts nor a half of one is a number
+        assert difference("length", {"length_a": unit, "length_b": unit}, []) == 0
+        assert difference("length", {"length_a": unit, "length_b": 0}, []) == 1
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,8 @@ def test_columns_come_before_texts() -> None:
         ("mood", {"mood_a": float("nan"), "mood_b": 1}, "finite number"),
         ("length", {"length_a": -1, "length_b": 1}, "below 0"),
         ("length", {}, "no text"),
+        ("mood", {"mood_a": 10**400, "mood_b": 1}, "too many digits"),
+        ("mood", {"mood_a": 1.7e308, "mood_b": -1.7e308}, "differ by more than a number can hold"),
     ],
 )
 def test_what_is_no_number(name: str, row: dict[str, object], message: str) -> None:

@@ -435,3 +435,19 @@ def test_who_never_lost_stands_first_without_a_number() -> None:
     print_ranking(told, Console(file=text, width=120, highlight=False))
     assert "strength of low: lost every comparison: no finite strength" in text.getvalue()
     assert "left out: 2 comparisons with separated systems" in text.getvalue()
+
+
+def test_a_control_of_huge_or_tiny_numbers_is_one_of_usual_ones() -> None:
+    """The size of a control's numbers is its unit only: the effect and the strengths are those of numbers about 1."""
+    draw = random.Random(2)
+    pairs = [("x", "y"), ("y", "z"), ("z", "x")] * 30
+    rows = [{"system_a": a, "system_b": b, "preference": draw.choice("AAB"), "size_a": draw.choice([1, 2]), "size_b": 1}
+            for a, b in pairs]  # fmt: skip
+    usual = table_ranking(rows, control="size")
+    for scale in (1e307, 1e-300):
+        told = table_ranking(
+            [{**row, **{c: row[c] * scale for c in ("size_a", "size_b")}} for row in rows], control="size"
+        )
+        assert told["control"][0]["unit"] == pytest.approx(usual["control"][0]["unit"] * scale, abs=0)
+        assert told["control"][0]["value"] == pytest.approx(usual["control"][0]["value"])
+        assert [s["strength"] for s in told["systems"]] == pytest.approx([s["strength"] for s in usual["systems"]])

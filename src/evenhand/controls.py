@@ -9,6 +9,7 @@ Source: Li, Angelopoulos and Chiang (2024), "Does style matter? Disentangling st
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -81,7 +82,10 @@ def difference(name: str, row: Mapping[str, Any], texts: Sequence[Any]) -> float
     else:
         a, b = (float(_COUNTS[name](_text(text))) for text in texts)
     if name in _COUNTS:
-        return (a - b) / (a + b) if a + b else 0.0
+        more = max(a, b) or 1.0  # shares of it have a sum, however huge or small they are
+        return (a / more - b / more) / (a / more + b / more) if a or b else 0.0
+    if not math.isfinite(a - b):
+        raise ValueError(f"{' and '.join(columns)} differ by more than a number can hold")
     return a - b
 
 
@@ -106,4 +110,7 @@ def _number(column: str, value: Any) -> float:
         raise ValueError(f"{column} {mistake}") from None
     if number is None:
         raise ValueError(f"{column} is blank")
-    return float(number)
+    try:
+        return float(number)
+    except OverflowError:  # an int has no end
+        raise ValueError(f"{column} is a number of too many digits") from None

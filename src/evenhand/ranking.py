@@ -260,7 +260,9 @@ class _Tally:
         interval, seed = model.get("interval", "sandwich"), number("seed", model.get("seed", 0))
         first, second, points, clusters = zip(*self._decided, strict=True) if self._decided else ((), (), (), ())
         gaps = np.array(self._gaps, dtype=float).reshape(len(points), len(self._controls))
-        units = np.sqrt((gaps**2).mean(axis=0)) if len(points) else np.zeros(len(self._controls))
+        largest = np.abs(gaps).max(axis=0, initial=0.0)
+        shares = gaps / np.where(largest > 0, largest, 1)  # squares of huge numbers would not be finite
+        units = largest * np.sqrt((shares**2).mean(axis=0)) if len(points) else largest
         found = bradley_terry(
             first, second, points, size=len(self._numbers), clusters=clusters, order=order, unit=unit,
             ties=model.get("ties", "davidson"), covariates=gaps / np.where(units > 0, units, 1), interval=interval,
