@@ -82,8 +82,9 @@ def difference(name: str, row: Mapping[str, Any], texts: Sequence[Any]) -> float
     else:
         a, b = (float(_COUNTS[name](_text(text))) for text in texts)
     if name in _COUNTS:
-        more = max(a, b) or 1.0  # shares of it have a sum, however huge or small they are
-        return (a / more - b / more) / (a / more + b / more) if a or b else 0.0
+        if math.isinf(a + b):
+            a, b = a / 2, b / 2
+        return (a - b) / (a + b) if a + b else 0.0
     if not math.isfinite(a - b):
         raise ValueError(f"{' and '.join(columns)} differ by more than a number can hold")
     return a - b
