@@ -270,3 +270,18 @@ def test_the_command_prints_answers_and_json(tmp_path: Path) -> None:
     assert "fewer than 50 items: the interval is rough" in text
     told = json.loads(CliRunner().invoke(cli, ["compare", str(run), "--by", "system", "--json"]).output)
     assert told["comparisons"][0]["questions"] == 12
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["paired", "unpaired"])
+def test_an_interval_ends_where_the_scale_does(shared: bool, tmp_path: Path) -> None:
+    """On a scale from 1 to 5 no difference is beyond 4 points, however few questions there are, nor one to look for."""
+    rows = [
+        {"question": f"q{k}{'' if shared else system}", "answer": f"score {score}.", "system": system}
+        for system, scores in (("a", (1, 5)), ("b", (5, 2)))
+        for k, score in enumerate(scores)
+    ]
+    (found,) = evenhand.compare(judged(rows, tmp_path), by="system")["comparisons"]
+    assert found["difference"]["value"] == 0.5
+    assert found["difference"]["ci"] == [-4, 4]
+    assert found["detectable"] is None
+    assert found["paired"] is shared

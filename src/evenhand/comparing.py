@@ -184,8 +184,9 @@ def comparison_facts(
         each measure a, b, measure, difference (b less a, an `Estimate` as plain data), paired, questions (shared),
         p, p_adjusted (Holm, over the pairs of systems), tests (how many it is adjusted for), test, note (why there
         is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
-        as plain data, or None), needed, more (questions beyond those there are), detectable, not_worse (the whole
-        interval lies above minus the margin; None without interval), verdict (an answer in words).
+        as plain data, or None), needed, more (questions beyond those there are), detectable (None too where
+        the scale has no such difference), not_worse (the whole interval lies above minus the margin; None without
+        interval), verdict (an answer in words).
 
     Raises:
         InputError: fewer than two systems, or a negative margin.
@@ -230,7 +231,19 @@ def _clustered(scores: Scores, of: Mapping[str, Sequence[float]]) -> dict[str, l
 def _compared(
     scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind
 ) -> tuple[Comparison, int]:
-    """The comparison, and on how many questions both have a score."""
+    """The comparison, cut to what the scale allows, and on how many questions both have a score."""
+    found, shared = _free(scores, measure, a, b, test, interval)
+    low, high = scores.bounds[measure]
+    reach, ci = high - low, found.difference.ci
+    if ci is not None:
+        found = replace(found, difference=replace(found.difference, ci=(max(-reach, ci[0]), min(reach, ci[1]))))
+    if found.detectable is not None and found.detectable > reach:
+        found = replace(found, detectable=None)
+    return found, shared
+
+
+def _free(scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind) -> tuple[Comparison, int]:
+    """The same as if the scale had no ends."""
     first, second = (scores.of[measure].get(system, {}) for system in (a, b))
     shared = [question for question in first if question in second]
     if len(shared) >= _LEAST_SHARED:
