@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenhand import Run, write_report
+from evenhand import Run, compare, write_report
 from evenhand.cli.main import run
 from evenhand.errors import EvenhandError, InputError, UnknownNameError
 from evenhand.facets import Facet, FacetTable, RunRows
@@ -191,3 +191,36 @@ def test_text_from_outside_is_no_markup(tmp_path: Path) -> None:
     assert [case.get("name") for case in suites.iter("testcase")] == [f"{name}\\u0007{n}" for n in range(2)]
     page = write_report(tmp_path / "run", tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<b>" not in page and "&lt;b&gt;" in page
+
+
+@pytest.fixture
+def two_judges(tmp_path: Path) -> list[Path]:
+    """Two runs over the same four items: the second judge is strict about item 2, and can't be read on item 3."""
+    first = write_script(tmp_path / "a.jsonl", ("It is 3.", "no idea"), (None, GOOD))
+    second = write_script(
+        tmp_path / "b.jsonl", ("It is 2.", {**GOOD, "truth": 0}), ("It is 1.", {**GOOD, "truth": 2}), (None, GOOD)
+    )
+    for name, judge in (("a", first), ("b", second)):
+        run_it(rows(4), rubric(SCORE), judge, tmp_path / name)
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+def test_runs_that_disagree_most_come_first(two_judges: list[Path], tmp_path: Path) -> None:
+    """The items are ordered by their spread over the runs; what one run could not read is no difference."""
+    told = json.loads(write_report(two_judges, tmp_path / "r.json").read_text(encoding="utf-8"))["together"]
+    assert (told["items"], told["compared"], told["differ"]) == (4, 3, 2)
+    assert [(one["id"], one["spread"]) for one in told["most"]] == [("i2", 3 / 4 / 2), ("i1", 1 / 4 / 2)]
+    a, b = map(str, two_judges)
+    assert told["most"][0]["values"] == {a: {"truth": 3, "style": 2}, b: {"truth": 0, "style": 2}}
+    assert told["comparison"] == compare(two_judges)
+
+
+def test_runs_of_other_scales_share_no_field(tmp_path: Path) -> None:
+    """Runs whose scales differ are told not to be comparable; nothing is made up for them."""
+    run_it(rows(2), rubric(SCORE), "fake", tmp_path / "a")
+    run_it(rows(2), rubric(SCORE.replace("[0, 4]", "[0, 9]")), "fake", tmp_path / "b")
+    out = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.json")
+    told = json.loads(out.read_text(encoding="utf-8"))["together"]
+    assert told["fields"] == [] and told["compared"] == 0 and told["most"] == []
+    assert told["comparison"] is None and "other criteria or scales" in told["comparison_note"]
+    assert "Scores are not compared" in write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.md").read_text()

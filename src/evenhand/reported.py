@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import facts
+from evenhand.beside import together_facts
 from evenhand.comparing import comparison_facts, of_column
 from evenhand.errors import InputError
 from evenhand.facets import FacetTable, Row, RunRows, legal_values
@@ -130,8 +131,12 @@ class Reported:
     facets: FacetTable = field(default_factory=FacetTable)
 
     def facts(self) -> dict[str, Any]:
-        """The figures of all runs, as `ReportedRun.facts`."""
-        return {"value": self.runs[0].value, "runs": [run.facts() for run in self.runs]}
+        """``runs`` (`ReportedRun.facts`) and ``together`` (`evenhand.beside.together_facts`; None for one run)."""
+        return {
+            "value": self.runs[0].value,
+            "runs": [run.facts() for run in self.runs],
+            "together": together_facts(self.runs) if len(self.runs) > 1 else None,
+        }
 
 
 def _told(counts: Mapping[str, int], values: Sequence[str]) -> dict[str, int]:

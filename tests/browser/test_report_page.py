@@ -50,7 +50,7 @@ def test_number_leads_to_its_verdicts_and_to_a_raw_reply(scored: Path, opened: O
     page.get_by_role("region", name="Rules broken").get_by_role("link", name="1").click()
     wait_count(page, "1 of 30 items; occurs 1×")
     assert ids_of(page) == ["i3"]
-    page.get_by_role("row", name="i3").click()
+    page.get_by_role("grid").get_by_role("row", name="i3").click()
     dialog = page.get_by_role("dialog", name="i3")
     assert "violation lie: a clear lie" in dialog.inner_text()
     dialog.get_by_text("Prompt and raw replies").click()
@@ -129,6 +129,23 @@ def test_pair_stands_side_by_side(tmp_path: Path, opened: Open, monkeypatch: pyt
     assert marked.count() > 1
     box, other = (dialog.locator(".sides section").nth(n).bounding_box() for n in (0, 1))
     assert box["y"] == other["y"] and box["x"] < other["x"]
+
+
+def test_runs_stand_side_by_side(tmp_path: Path, opened: Open) -> None:
+    """Of two runs the items of the greatest spread come first, and each leads to the same item of the other run."""
+    for name, truth in (("a", 3), ("b", 0)):
+        script = write_script(tmp_path / name, ("It is 7.", {**GOOD, "truth": truth}), (None, GOOD))
+        judge(rows(20), rubric(SCORE), script, out=tmp_path / f"run-{name}")
+    page = opened(write_report([tmp_path / "run-a", tmp_path / "run-b"], tmp_path / "report.html"))
+    wait_count(page, "40 of 40 items")
+    assert ids_of(page)[:2] == ["i7", "i7"]
+    page.get_by_role("region", name="Greatest differences first").get_by_role("link", name="i7").click()
+    wait_count(page, "2 of 40 items")
+    page.get_by_role("grid").get_by_role("row", name="i7").first.click()
+    dialog = page.get_by_role("dialog", name="i7")
+    first = dialog.get_by_text("Run ").first.inner_text()
+    dialog.get_by_role("link", name="The same item in").click()
+    page.wait_for_function("text => !document.querySelector('dialog').innerText.includes(text + '\\n')", arg=first)
 
 
 EVIL = (

@@ -17,12 +17,16 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
+from evenhand.beside import Beside
 from evenhand.facets import Facet, FacetTable, Row
 from evenhand.report.sections import Cell, Section, Sections, Table
+from evenhand.report.together import together
 from evenhand.reported import Reported, ReportedRun
 
 _SCRIPTS = ("data.js", "marks.js", "table.js", "detail.js", "report.js")
+SPREAD = "spread of runs"
 _CHUNK_ROWS = 500
 _CHUNK_CHARS = 4_000_000
 _MOST_STATICS = 64
@@ -46,7 +50,7 @@ def write_page(reported: Reported, path: Path) -> None:
         rows.write()
         told = reported.facts()
         ids = reported.facets.ids
-        body = [_header(reported, told)]
+        body = [_header(reported, told), *(_section(section, ids) for section in together(told))]
         several = len(reported.runs) > 1
         for run, facts in zip(reported.runs, told["runs"], strict=True):
             sections = [_section(s, ids) for s in Sections(facts, run.rubric, several=several)]
@@ -104,12 +108,14 @@ class _Rows:
     _chars: int = 0
 
     def write(self) -> None:
-        several = len(self.reported.runs) > 1
+        beside = Beside(self.reported.runs) if len(self.reported.runs) > 1 else None
         names = [name for run in self.reported.runs for name in run.columns()]
-        self.columns = [*(["run"] if several else []), *dict.fromkeys(names)]
+        self.columns = [*(["run", SPREAD] if beside else []), *dict.fromkeys(names)]
         for number, run in enumerate(self.reported.runs):
             for row, ids in run.read(details=True):
-                cells = {**row.cells, "run": run.name} if several else row.cells
+                cells = row.cells
+                if beside is not None:
+                    cells = {**cells, "run": run.name, SPREAD: beside.spread(beside.values(row.id))}
                 self._add(row, [cells.get(name) for name in self.columns], ids, number)
         self._flush()
 
@@ -283,6 +289,8 @@ def _row(cells: Sequence[Cell], ids: dict[Facet, int]) -> str:
 
 def _cell(cell: Cell, ids: dict[Facet, int]) -> str:
     text = _bidi(cell.text)
+    if cell.item is not None:
+        return _tag("a", text, href=f"#id={quote(cell.item, errors='backslashreplace')}")
     if not cell.facets or not all(facet in ids for facet in cell.facets):
         return text
     return _tag("a", text, href=f"#f={','.join(str(ids[facet]) for facet in cell.facets)}")

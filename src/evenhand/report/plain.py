@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from evenhand._words import visible
 from evenhand.facets import Facet, Row
 from evenhand.report.sections import Section, Sections
+from evenhand.report.together import together
 from evenhand.reported import Reported, ReportedRun
 
 #: Signs of markup. Those that count at the start of a line only stay: no text from outside stands there.
@@ -32,6 +33,8 @@ def write_markdown(reported: Reported, path: Path) -> None:
     told = reported.facts()
     several = len(reported.runs) > 1
     with _open(path) as file:
+        for section in together(told):
+            file.writelines(f"{line}\n" for line in _lines(section))
         for run, facts in zip(reported.runs, told["runs"], strict=True):
             file.write(f"# Report of {_markdown(run.name)}\n")
             for section in Sections(facts, run.rubric, several=several):

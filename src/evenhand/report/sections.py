@@ -21,11 +21,13 @@ class Cell:
         text: What is shown.
         facets: The verdicts behind it are those that have all of these; none for a cell that leads nowhere.
         value: The figure in full; None for a cell of words.
+        item: The id of the item that it leads to.
     """
 
     text: str
     facets: tuple[Facet, ...] = ()
     value: int | float | None = None
+    item: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +174,11 @@ class Sections:
 
     def _slices(self, column: str) -> Section:
         told = self._told["by"][column]
-        measures = list(dict.fromkeys(name for part in told.values() for name in _with_mean(part)))
+        measures = list(dict.fromkeys(name for part in told.values() for name in with_mean(part)))
         rows = []
         for name, part in told.items():
             where = Facet("column", column, name)
-            of = [_with_mean(part).get(measure) for measure in measures]
+            of = [with_mean(part).get(measure) for measure in measures]
             means = [Cell("-") if fact is None else Cell(" ".join(_short(fact)), value=fact["mean"]) for fact in of]
             scored = self._n(part["scored"], where, Facet("count", "scored"))
             rows.append([Cell(name), self._n(part["planned"], where), scored, *means, *self._preferences(part, where)])
@@ -209,17 +211,7 @@ class Sections:
         told = self._told["comparison"]
         if told is None:
             return None
-        rows = [
-            [
-                Cell(f"{one['b']} against {one['a']}"), Cell(one["measure"]),
-                *(Cell(text) for text in estimate_cells(one["difference"])[:2]), Cell(str(one["questions"])),
-                Cell("-" if one["p_adjusted"] is None else f"{one['p_adjusted']:.3g}", value=one["p_adjusted"]),
-                Cell(one["verdict"]),
-            ]
-            for one in told["comparisons"]
-        ]  # fmt: skip
-        columns = ["", "measure", "difference", "95% interval", "questions", "p (Holm)", "in words"]
-        return Section("Systems compared", [], [Table("Differences on the same questions", columns, rows)])
+        return Section("Systems compared", [], [differences(told)])
 
     def _standings(self) -> Section | None:
         told = self._told["ranking"]
@@ -318,7 +310,25 @@ class Sections:
         return Section("Agreement with people", [people], [Table("Agreement", columns, rows)])
 
 
-def _with_mean(part: Mapping[str, Any]) -> dict[str, Any]:
+def differences(told: Mapping[str, Any]) -> Table:
+    """The table of a comparison, of `evenhand.comparing.comparison_facts`."""
+    rows = [
+        [
+            Cell(f"{one['b']} against {one['a']}"),
+            Cell(one["measure"]),
+            *_estimated(one["difference"])[:2],
+            Cell(str(one["questions"]), value=one["questions"]),
+            Cell("-" if one["p_adjusted"] is None else f"{one['p_adjusted']:.3g}", value=one["p_adjusted"]),
+            Cell(one["verdict"]),
+        ]
+        for one in told["comparisons"]
+    ]
+    columns = ["", "measure", "difference", "95% interval", "questions", "p (Holm)", "in words"]
+    return Table("Differences on the same questions", columns, rows)
+
+
+def with_mean(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a summary that are means, the composite first."""
     found = {"composite": part["composite"]} if part["composite"] else {}
     return found | {n: f for n, f in {**part["criteria"], **part["fields"]}.items() if "mean" in f}
 

@@ -1,4 +1,4 @@
-// The page's state is its location hash: f facets, q search, s sort, item the row that is open.
+// The page's state is its location hash: f facets, q search, id, s sort, item the row that is open.
 
 const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 let searching = 0;
@@ -14,10 +14,10 @@ const openItem = (row) => go({ ...state(), item: row });
 const rowsOfId = (id) => data.ids.flatMap((other, row) => other === id ? [row] : []);
 const runOf = (row) => data.columns[0][row];
 
-function filtered(facets, found) {
+function filtered(facets, found, id) {
   const rows = [];
   for (let row = 0; row < data.ids.length; row++) {
-    if (found && !found.has(row)) continue;
+    if ((found && !found.has(row)) || (id !== undefined && data.ids[row] !== id)) continue;
     if (facets.every((f) => data.facets[row].includes(f))) rows.push(row);
   }
   return rows;
@@ -36,19 +36,23 @@ function tellFilters(now, facets, rows, part) {
   document.getElementById("count").textContent = rows.length.toLocaleString("en") + " of " + all + " items"
     + (verdicts === null ? "" : "; occurs " + verdicts.toLocaleString("en") + "×")
     + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "");
-  document.getElementById("filters").replaceChildren(...facets.map((f) => el("button", { type: "button", class: "filter",
-    dir: "auto", "aria-label": "Remove filter " + data.head.facets[f].label, text: data.head.facets[f].label + " ×",
-    on: { click: () => go({ ...state(), f: facets.filter((other) => other !== f).join(",") }) } })));
+  const chip = (label, rest) => el("button", { type: "button", class: "filter", dir: "auto", text: label + " ×",
+    "aria-label": "Remove filter " + label, on: { click: () => go({ ...state(), ...rest }) } });
+  document.getElementById("filters").replaceChildren(
+    ...facets.map((f) => chip(data.head.facets[f].label, { f: facets.filter((other) => other !== f).join(",") })),
+    ...now.id === undefined ? [] : [chip("id = " + now.id, { id: "" })]);
   if (document.activeElement !== document.getElementById("search")) document.getElementById("search").value = now.q || "";
 }
 
 function apply(now) {
   const facets = facetsOf(now);
+  const several = data.head.runs.length > 1; // then the greatest disagreement comes first
+  if (now.s === undefined && several) now.s = "-" + (data.head.columns.indexOf("spread of runs") + 1);
   const column = now.s === undefined ? -1 : Math.abs(parseInt(now.s, 10));
   table.sort = column >= 0 && column <= data.head.columns.length ? { column, down: now.s.startsWith("-") } : null;
   const query = (now.q || "").trim();
   const show = (found, part) => {
-    const rows = filtered(facets, found);
+    const rows = filtered(facets, found, now.id);
     showRows(rows);
     tellFilters(now, facets, rows, part);
   };
@@ -66,13 +70,13 @@ function apply(now) {
 async function onState(event) {
   const now = state();
   const before = event && event.oldURL ? new URLSearchParams(new URL(event.oldURL).hash.slice(1)) : null;
-  const same = before && ["f", "q", "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
+  const same = before && ["f", "q", "s", "id"].every((key) => (before.get(key) || "") === (now[key] || ""));
   if (!same) await apply(now);
   const dialog = document.getElementById("item");
   const row = parseInt(now.item, 10);
   if (row >= 0 && row < data.ids.length) await drawItem(row);
   else if (dialog.open) dialog.close();
-  if (now.f && before && (before.get("f") || "") !== now.f) document.getElementById("items").scrollIntoView();
+  if (before && ["f", "id"].some((key) => now[key] && before.get(key) !== now[key])) document.getElementById("items").scrollIntoView();
 }
 
 function buildFilters() {
