@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from evenhand.runners.signals import taken_over
 from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.spending import Forecast, paying, price_of
 from evenhand.store import Store, StoredRow
-from evenhand.trial import Order, Trial, plan
+from evenhand.trial import Order, Settled, Trial, plan
 from evenhand.verdict import Status
 
 _DEFAULT_CONCURRENCY = 16
@@ -355,24 +355,22 @@ def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
 
 def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
     """Planned trials of the rows that were taken in now, as far as they have no verdict that counts."""
-    keep = {Status.SCORED.value}
-    if not spec.retry:
-        keep |= {Status.REFUSED.value, Status.UNPARSED.value}
-    for item in store.items(read_now=True):
-        stored = store.statuses(item.id)
-        for trial in _plan(spec, [item]):
-            if stored.get(trial.key) not in keep:
+    for item, done in store.open_items(_settled(spec)):
+        for trial in plan([item], orders=spec.planned_orders, repeats=spec.repeats):
+            if trial.key not in done:
                 yield trial
 
 
 def count(spec: RunSpec, store: Store) -> tuple[int, int]:
     """(planned trials of the rows that were taken in now, those of them that need no asking)."""
     total = store.count_read_now() * len(spec.planned_orders) * spec.repeats
-    return total, total - sum(1 for _ in pending(spec, store))
+    return total, store.count_settled(_settled(spec))
 
 
-def _plan(spec: RunSpec, items: Iterable[Item]) -> Iterator[Trial]:
-    return plan(items, orders=spec.planned_orders, repeats=spec.repeats)
+def _settled(spec: RunSpec) -> Settled:
+    """What is scored, and what a new request would hardly mend."""
+    kept = (Status.SCORED,) if spec.retry else (Status.SCORED, Status.REFUSED, Status.UNPARSED)
+    return Settled(tuple(status.value for status in kept), spec.planned_orders, spec.repeats)
 
 
 async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, progress: Progress, stop: Stop) -> int:

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 
 FILE = "run.sqlite"
+SCHEMA = 2  #: version of the tables
+CHECK = "check"  #: key of the manifest's digest
+_TABLES = """
+CREATE TABLE manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE item (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, digest TEXT NOT NULL, content TEXT NOT NULL, problem TEXT);
+CREATE TABLE trial (
+    item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
+    status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (item, "order", repeat)) WITHOUT ROWID;
+CREATE TABLE reply (
+    seq INTEGER PRIMARY KEY, item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
+    attempt INTEGER NOT NULL, request TEXT NOT NULL, form TEXT NOT NULL, reply TEXT NOT NULL, at REAL NOT NULL);
+CREATE INDEX reply_of_trial ON reply (item, "order", repeat);
+"""
 _ASIDE = f"{FILE}.old"
 _LOCK = "lock"
 _PARTS = ("", "-wal", "-shm")  # the store, and what SQLite keeps beside it
@@ -171,3 +189,31 @@ def _refuse_network_disk(folder: Path) -> None:
     mount, kind = max(inside, key=lambda m: len(m[0]), default=("", ""))
     if kind in _NETWORK_DISKS:
         raise RunError(f"{folder} is on a network disk ({kind} at {mount})", hint="keep the run on a local disk")
+
+
+def build(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Make the file under another name, so that a kill never leaves half a store."""
+    path = folder / f"{FILE}.new"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
+        write_manifest(db, manifest)
+        db.execute("COMMIT")
+    path.replace(folder / FILE)
+
+
+def write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
+    """Set some entries of the manifest, and its digest."""
+    rows = [(key, storable(json.dumps(value, ensure_ascii=False))) for key, value in entries.items()]
+    db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
+    texts = dict(db.execute("SELECT key, value FROM manifest WHERE key <> ?", (CHECK,)))
+    db.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", (CHECK, digest(texts)))
+
+
+def storable(text: str) -> str:
+    """Lone surrogates can't be stored as UTF-8: such a text is kept with JSON escapes instead."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text))
+    return text

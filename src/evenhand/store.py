@@ -22,31 +22,29 @@ from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
 from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, told_plain
 from evenhand.judging import Answer, Exchange
-from evenhand.run_folder import FILE, connect, damaged, exists, lock, make, recover, unusable
-from evenhand.trial import TrialKey
+from evenhand.run_folder import (
+    CHECK,
+    SCHEMA,
+    build,
+    connect,
+    damaged,
+    exists,
+    lock,
+    make,
+    recover,
+    storable,
+    unusable,
+    write_manifest,
+)
+from evenhand.trial import Settled, TrialKey
 from evenhand.verdict import Usage, Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
-SCHEMA = 2
 _BATCH = 500
 _SHOWN_CHANGES = 20
 _FAR = 1 << 40  # behind every row there can be
 _NO_TEXTS = '{"extra": {}}'
-_CHECK = "check"
 _CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.id = item.id), content)"
 _READ_NOW = "item.id IN (SELECT id FROM passing.read)"
-
-_TABLES = """
-CREATE TABLE manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE item (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, digest TEXT NOT NULL, content TEXT NOT NULL, problem TEXT);
-CREATE TABLE trial (
-    item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
-    status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL,
-    PRIMARY KEY (item, "order", repeat)) WITHOUT ROWID;
-CREATE TABLE reply (
-    seq INTEGER PRIMARY KEY, item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
-    attempt INTEGER NOT NULL, request TEXT NOT NULL, form TEXT NOT NULL, reply TEXT NOT NULL, at REAL NOT NULL);
-CREATE INDEX reply_of_trial ON reply (item, "order", repeat);
-"""
 
 
 class StoredRow(NamedTuple):
@@ -80,14 +78,13 @@ class Store:
         self._writing = threading.Lock()  # answers are stored in a thread of their own
         try:
             if manifest is not None and not exists(folder):
-                _build(folder, manifest)
+                build(folder, manifest)
             self._db = connect(folder, write=write)
             self._db.execute("PRAGMA busy_timeout = 10000")
             if write:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = NORMAL")
-                # Which items were read now, and texts that may not be kept, stand in an unnamed database, which
-                # vanishes with this connection.
+                # Items read now, and texts that may not be kept: in an unnamed database that ends with the connection.
                 self._db.execute("ATTACH '' AS passing")
                 self._db.execute("CREATE TABLE passing.read (id TEXT PRIMARY KEY, content TEXT)")
         except sqlite3.Error as error:
@@ -153,14 +150,14 @@ class Store:
         """What the run was planned as: rubric, judge, orders, repeats, key, versions."""
         with self._reading("its manifest"):
             texts = dict(self._db.execute("SELECT key, value FROM manifest"))
-            if texts.pop(_CHECK) != digest(texts):
+            if texts.pop(CHECK) != digest(texts):
                 raise ValueError("its digest differs")
             return {key: json.loads(value) for key, value in texts.items()}
 
     def update_manifest(self, **entries: Any) -> None:
         """Set some entries of the manifest."""
         with self._transaction():
-            _write_manifest(self._db, entries)
+            write_manifest(self._db, entries)
 
     # items
 
@@ -201,7 +198,7 @@ class Store:
             return f"item {key}: its content changed{self._diff(old[2], content)}"
         if old is None or old[0] != row.seq:
             self._clear(row, content, displaced)
-        text = _storable(json.dumps(content, ensure_ascii=False))
+        text = storable(json.dumps(content, ensure_ascii=False))
         if old is None:
             kept = text if texts else _NO_TEXTS
             self._db.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, kept, row.problem))
@@ -242,12 +239,14 @@ class Store:
         Args:
             read_now: Only items that `add_rows` took in, or met again, since this store was opened for writing.
         """
-        only = f"AND {_READ_NOW}" if read_now else ""
-        query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? {only} ORDER BY seq LIMIT ?"
+        return self._rows(_READ_NOW if read_now else "1")
+
+    def _rows(self, condition: str, *values: Any) -> Iterator[StoredRow]:
+        query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? AND {condition} ORDER BY seq LIMIT ?"
         last = -1
         while True:
             with self._reading("its rows"):
-                piece = self._db.execute(query, (last, _BATCH)).fetchall()
+                piece = self._db.execute(query, (last, *values, _BATCH)).fetchall()
             if not piece:
                 return
             for seq, key, content, problem in piece:
@@ -292,9 +291,11 @@ class Store:
             for answer in answers:
                 self._put_verdict(answer.key, answer.verdict, now)
                 self._db.executemany(
-                    'INSERT INTO reply (item, "order", repeat, attempt, request, form, reply, at)'
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    [(*answer.key, e.attempt, e.digest, e.form, _reply_text(e), now) for e in answer.exchanges],
+                    "INSERT INTO reply VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [
+                        (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
+                        for e in answer.exchanges
+                    ],
                 )
 
     def replace_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], **entries: Any) -> None:
@@ -303,7 +304,7 @@ class Store:
         with self._transaction():
             for key, verdict in verdicts:
                 self._put_verdict(key, verdict, now)
-            _write_manifest(self._db, entries)
+            write_manifest(self._db, entries)
 
     def _put_verdict(self, key: TrialKey, verdict: Verdict, now: float) -> None:
         text = _text(verdict_to_plain(verdict))
@@ -311,11 +312,26 @@ class Store:
             "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", (*key, verdict.status.value, text, now)
         )
 
-    def statuses(self, item_id: str) -> dict[TrialKey, str]:
-        """Status of each stored trial of an item."""
-        with self._reading(f"the verdicts of item {item_id}"):
-            found = self._db.execute('SELECT "order", repeat, status FROM trial WHERE item = ?', (item_id,))
-            return {TrialKey(item_id, order, repeat): status for order, repeat, status in found}
+    def count_settled(self, settled: Settled) -> int:
+        """How many trials of the items read now need no asking."""
+        condition, values = _sql(settled)
+        query = f"SELECT count(*) FROM trial WHERE item IN (SELECT id FROM passing.read) AND {condition}"
+        with self._reading("its verdicts"):
+            return int(self._db.execute(query, values).fetchone()[0])
+
+    def open_items(self, settled: Settled) -> Iterator[tuple[Item, set[TrialKey]]]:
+        """Each item read now that has trials to ask, in input order, with those of its trials that need no asking."""
+        if not self.count_settled(settled):
+            yield from ((item, set()) for item in self.items(read_now=True))
+            return
+        condition, values = _sql(settled)
+        done = f"{_READ_NOW} AND (SELECT count(*) FROM trial WHERE item = item.id AND {condition}) < ?"
+        query = f'SELECT "order", repeat FROM trial WHERE item = ? AND {condition}'
+        for row in self._rows(done, *values, len(settled.orders) * settled.repeats):
+            if row.item is not None:
+                with self._reading(f"the verdicts of item {row.item.id}"):
+                    found = {TrialKey(row.item.id, *key) for key in self._db.execute(query, (row.item.id, *values))}
+                yield row.item, found
 
     def verdicts(self) -> Iterator[tuple[StoredRow, dict[TrialKey, Verdict]]]:
         """Each input row with its stored verdicts, in input order."""
@@ -370,40 +386,15 @@ class Store:
                     self._db.execute("ROLLBACK")
 
 
-def _build(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Make the file under another name, so that a kill never leaves half a store."""
-    path = folder / f"{FILE}.new"
-    path.unlink(missing_ok=True)
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
-        _write_manifest(db, manifest)
-        db.execute("COMMIT")
-    path.replace(folder / FILE)
-
-
-def _write_manifest(db: sqlite3.Connection, entries: Mapping[str, Any]) -> None:
-    rows = [(key, _storable(json.dumps(value, ensure_ascii=False))) for key, value in entries.items()]
-    db.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", rows)
-    texts = dict(db.execute("SELECT key, value FROM manifest WHERE key <> ?", (_CHECK,)))
-    db.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", (_CHECK, digest(texts)))
-
-
-def _reply_text(exchange: Exchange) -> str:
-    return _text(reply_to_plain(exchange.reply))
+def _sql(settled: Settled) -> tuple[str, tuple[Any, ...]]:
+    """A condition on stored trials, and what stands for its question marks."""
+    statuses, orders = (",".join("?" * len(values)) for values in settled[:2])
+    condition = f'status IN ({statuses}) AND "order" IN ({orders}) AND repeat < ?'
+    return condition, (*settled.statuses, *settled.orders, settled.repeats)
 
 
 def _text(plain: Any) -> str:
-    """JSON as it is stored."""
-    try:
+    """A verdict or a reply as it is stored."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError):  # half a surrogate pair, too many digits
         return msgspec.json.encode(plain).decode()
-    except (ValueError, TypeError, OverflowError):  # half of a surrogate pair, a number of too many digits
-        return _storable(json.dumps(plain, ensure_ascii=False))
-
-
-def _storable(text: str) -> str:
-    """Lone surrogates can't be stored as UTF-8: such a text is kept with JSON escapes instead."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(json.loads(text))
-    return text
+    return storable(json.dumps(plain, ensure_ascii=False))

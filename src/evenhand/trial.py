@@ -33,6 +33,19 @@ class Trial:
     item: Item
 
 
+class Settled(NamedTuple):
+    """Which trials need no asking: those planned whose stored verdict has one of some statuses.
+
+    Attributes:
+        statuses: Their statuses, as stored.
+        orders, repeats: What is planned.
+    """
+
+    statuses: tuple[str, ...]
+    orders: tuple[Order, ...]
+    repeats: int
+
+
 def plan(items: Iterable[Item], *, orders: tuple[Order, ...] = ("",), repeats: int = 1) -> Iterator[Trial]:
     """All trials of the items, item by item, so that both orders of a pair stay close."""
     for item in items:
