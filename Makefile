@@ -29,6 +29,7 @@ demo: setup
 	$(JUDGE) examples/doc-qa.jsonl --rubric doc-qa --variant detail=anchors --judge local --no-reason --fresh --out $(RUNS)/doc-qa
 	$(JUDGE) examples/hhh.jsonl --rubric hhh --judge local --no-reason --no-re-ask --fresh --out $(RUNS)/hhh
 	$(JUDGE) examples/critic.jsonl --rubric alignmm-critic --judge local --no-reason --fresh --out $(RUNS)/critic
+	for run in doc-qa hhh critic; do $(BIN)/evenhand report $(RUNS)/$$run --out $(RUNS)/$$run.html; done
 
 bench: setup
 	$(BIN)/python benchmarks/startup.py
@@ -36,10 +37,11 @@ bench: setup
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/agreement.py
+	$(BIN)/python benchmarks/report.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --extra prices --group dev --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --extra prices --extra report --group browser --group dev --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 
 clean:

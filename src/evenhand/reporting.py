@@ -6,12 +6,13 @@ write_report -> Reported (`evenhand.reported`: what it says) -> a writer (`evenh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evenhand import facts
 from evenhand.api import Run
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError, MissingExtraError, UnknownNameError
 from evenhand.export import refuse_overwriting, require_place, written_beside
 from evenhand.facets import FacetTable
 from evenhand.opening import opened_runs
@@ -35,6 +36,7 @@ def write_report(
     labels: Any = None,
     map: Mapping[str, str] | None = None,
     value: facts.ValueKind = "stated",
+    charts: bool | None = None,
 ) -> Path:
     """Write a report of one run or several into one file.
 
@@ -46,6 +48,7 @@ def write_report(
             where there is one. The rubric's types of question come in any case.
         labels, map: What people said; as for `Run.agreement`. Without labels the report says "not validated".
         value: As for `Run.summary`.
+        charts: In HTML, whether charts are drawn; None for where matplotlib (evenhand[report]) is installed.
 
     Returns:
         The file.
@@ -53,8 +56,9 @@ def write_report(
     Raises:
         InputError: no such run, one given twice, a file that can't be written, or labels of no item.
         UnknownNameError: no such format or column.
+        MissingExtraError: charts without matplotlib.
     """
-    kind = _kind(Path(out), to)
+    write = _writer(_kind(Path(out), to), charts)
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
     with opened_runs(folders, value) as found:
         facets = FacetTable()
@@ -64,18 +68,35 @@ def write_report(
         path = Path(out)
         refuse_overwriting(path, [source for folder in folders for source in Run(folder).sources()])
         require_place(path)
-        written_beside(path, lambda file: _writer(kind)(reported, file))
+        written_beside(path, lambda file: write(reported, file))
     return path
 
 
-def _writer(kind: str) -> Callable[[Reported, Path], None]:
+def _writer(kind: str, charts: bool | None) -> Callable[[Reported, Path], None]:
     if kind == "html":
         from evenhand.report.page import write_page
 
-        return write_page
+        return partial(write_page, charts=_drawn(charts))
+    if charts is not None:
+        raise InputError(f"charts stand in HTML only, not in {kind}")
     from evenhand.report import plain
 
     return {"md": plain.write_markdown, "json": plain.write_json, "junit": plain.write_junit}[kind]
+
+
+def _drawn(charts: bool | None) -> bool:
+    """Whether charts are drawn: as asked, else where the package for them is there."""
+    from evenhand.report.charts import require
+
+    if charts is False:
+        return False
+    try:
+        require()
+    except MissingExtraError:
+        if charts:
+            raise
+        return False
+    return True
 
 
 def _kind(out: Path, to: str | None) -> str:

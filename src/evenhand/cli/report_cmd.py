@@ -20,6 +20,8 @@ from evenhand.cli.output import note
 @click.option(
     "--map", "mapping", multiple=True, metavar="FIELD=COLUMN", help="Read a field, id or rater of the labels."
 )
+@click.option("--charts/--no-charts", default=None,
+    help="Draw charts in HTML  [default: where evenhand[report] is installed]")  # fmt: skip
 @options.value_option
 def report_command(runs: tuple[str, ...], out: str, mapping: tuple[str, ...], **given: Any) -> int:
     """A run as one HTML page: figures, and the verdicts, prompts and raw replies behind each of them.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.metadata import version
@@ -25,6 +26,8 @@ from evenhand.report.sections import Cell, Section, Sections, Table
 from evenhand.report.together import together
 from evenhand.reported import Reported, ReportedRun
 
+#: A table's chart as SVG, or nothing.
+Drawn = Callable[[Table], str]
 _SCRIPTS = ("data.js", "marks.js", "table.js", "detail.js", "report.js")
 SPREAD = "spread of runs"
 _CHUNK_ROWS = 500
@@ -36,12 +39,16 @@ _GROUPS = {
 }  # fmt: skip
 
 
-def write_page(reported: Reported, path: Path) -> None:
+def write_page(reported: Reported, path: Path, *, charts: bool = False) -> None:
     """Write the page of a report.
 
     Args:
         reported: What it tells.
         path: The file.
+        charts: Draw charts above their tables.
+
+    Raises:
+        MissingExtraError: charts without matplotlib.
     """
     style, script = _asset("report.css"), "".join(map(_asset, _SCRIPTS))
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
@@ -50,14 +57,22 @@ def write_page(reported: Reported, path: Path) -> None:
         rows.write()
         told = reported.facts()
         ids = reported.facets.ids
-        body = [_header(reported, told), *(_section(section, ids) for section in together(told))]
+        drawn = _drawing() if charts else lambda _: ""
+        body = [_header(reported, told), *(_section(section, ids, drawn) for section in together(told))]
         several = len(reported.runs) > 1
         for run, facts in zip(reported.runs, told["runs"], strict=True):
-            sections = [_section(s, ids) for s in Sections(facts, run.rubric, several=several)]
+            sections = [_section(s, ids, drawn) for s in Sections(facts, run.rubric, several=several)]
             title = _tag("h1", _bidi(run.name)) if several else ""
             body.append(title + "".join(sections))
         file.write("\n".join([*body, _items(), _block("head", rows.head()), _tag("script", script, safe=True)]))
         file.write("\n</body></html>\n")
+
+
+def _drawing() -> Drawn:
+    from evenhand.report.charts import draw
+
+    numbers = itertools.count()
+    return lambda table: draw(table, f"chart-{next(numbers)}") or ""
 
 
 def _asset(name: str) -> str:
@@ -257,13 +272,13 @@ def _coverage(run: dict[str, Any]) -> str:
     )
 
 
-def _section(section: Section, ids: dict[Facet, int]) -> str:
+def _section(section: Section, ids: dict[Facet, int], drawn: Drawn) -> str:
     notes = "".join(_tag("p", _bidi(note)) for note in section.notes)
-    tables = "".join(_table(table, ids) for table in section.tables)
+    tables = "".join(_table(table, ids, drawn) for table in section.tables)
     return _tag("section", _tag("h2", _bidi(section.title)), notes, _tag("div", tables, class_="tables"))
 
 
-def _table(table: Table, ids: dict[Facet, int]) -> str:
+def _table(table: Table, ids: dict[Facet, int], drawn: Drawn) -> str:
     numbers = ["number" if all(map(_is_number, column)) else "" for column in zip(*table.rows, strict=True)]
     head = "".join(
         _tag("th", _bidi(name), scope="col", class_=kind) if name else _tag("td")
@@ -271,7 +286,8 @@ def _table(table: Table, ids: dict[Facet, int]) -> str:
     )
     rows = "".join(_row(row, ids) for row in table.rows)
     inner = _tag("caption", _bidi(table.caption)) + _tag("thead", _tag("tr", head)) + _tag("tbody", rows)
-    return _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
+    told = _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
+    return _tag("div", drawn(table), told, class_="shown")
 
 
 def _is_number(cell: Cell) -> bool:

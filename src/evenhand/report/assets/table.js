@@ -24,10 +24,10 @@ function buildHeader() {
   const names = ["id", ...data.head.columns];
   document.getElementById("grid").setAttribute("aria-colcount", names.length);
   names.forEach((name, c) => header.append(el("div", { role: "columnheader", "aria-colindex": c + 1, "aria-sort": "none" },
-    el("button", { type: "button", text: name, dir: "auto", on: { click: () => sortBy(c) } }))));
+    el("button", { type: "button", text: name, dir: "auto", title: name, on: { click: () => sortBy(c) } }))));
   const style = document.getElementById("grid").style;
-  style.setProperty("--columns", "minmax(11rem, 2fr) " + data.head.columns.map(() => "minmax(7rem, 1fr)").join(" "));
-  style.setProperty("--width", 11 + 7 * data.head.columns.length + "rem");
+  style.setProperty("--columns", "minmax(11rem, 2fr) " + data.head.columns.map(() => "minmax(8rem, 1fr)").join(" "));
+  style.setProperty("--width", 11 + 8 * data.head.columns.length + "rem");
 }
 
 function sortBy(column) {
