@@ -144,6 +144,7 @@ def test_the_composite_is_compared_too() -> None:
         (['{"id": "a", "rater": true, "Rating": 5}'], "rater is a truth value", 1),
         (['{"id": "a", "Rating": 11}'], "11", 1),
         (['{"Rating": 5}'], "no id", 1),
+        (['{"id;Rating": "x;5"}'], "columns: id;Rating", 1),
         (['{"id": "a", "Rating": 5}', "{"], "JSON", 2),
     ],
 )
@@ -234,6 +235,20 @@ def test_many_people_are_told_together() -> None:
     assert figure["kappa"]["together"] is None
 
 
+def test_people_may_be_called_as_judges_are() -> None:
+    """The names of people, also those that the figures use themselves, change no figure."""
+    ours = ("judge", "judge (person)", "judge (person)'", "people", "most people")
+    named, plain = (
+        [{"id": f"i{n}", "rater": rater, "truth": (n * n + k) % 5} for n in range(20) for k, rater in enumerate(names)]
+        for names in (ours, "abcde")
+    )
+    run = evenhand.judge(rows(20), TWO, "fake")
+    told, usual = (run.agreement(said)["fields"]["truth"] for said in (named, plain))
+    assert told["people"] == list(ours)
+    assert told["statistics"] == usual["statistics"]
+    assert told["confusion"] == usual["confusion"]
+
+
 def test_slices_have_figures_of_their_own() -> None:
     """Each slice has the figures of its items; one that is too small has a reason, one without labels no field."""
     said, judge = two()
@@ -291,8 +306,9 @@ def test_labels_needed_for_a_width() -> None:
     assert exact["labels_needed"] == math.ceil(60 * (spread / 0.2) ** 2)  # two people: by the interval there is
     assert told["spearman"]["people"]["labels_reason"]
     assert "labels_needed" not in agreement_facts(CRITIC, *two())["fields"]["Rating"]["statistics"]["exact"]["judge"]
-    with pytest.raises(InputError, match="above 0"):
-        agreement_facts(CRITIC, *two(), width=0)
+    for width in (0, 1e-300):
+        with pytest.raises(InputError, match="must be a number from 1e-06"):
+            agreement_facts(CRITIC, *two(), width=width)
 
 
 def test_bars_hold_the_judge_to_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

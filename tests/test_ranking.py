@@ -194,7 +194,7 @@ def test_from_file_to_ranking_on_the_command_line(
     assert lines[1][:5] == ["2", "of", "2", "comparisons", "decided;"]
     assert lines[3][:2] == ["gpt", "75.0%"]
     assert " ".join(word for line in lines[5:] for word in line) == (
-        "strength of all: the outcomes leave no finite estimate; with ties as half a win there may be one"
+        "strength of all: the outcomes leave no finite estimate; with ties as half a win there is one"
     )
     assert lines[3][-6:] == ["2", "1", "1", "0", "0", "0"]
     assert cli(["rank", "run", "--ties", "half"]) == 0
@@ -349,14 +349,38 @@ def test_strengths_at_equal_length(tmp_path: Path, capsys: pytest.CaptureFixture
     assert drawn["interval"] == "bootstrap"
     assert drawn["control"][0]["ci"] == pytest.approx(length["ci"], abs=0.2)
     assert drawn == table_ranking(rows, control="length", interval="bootstrap", seed=3)
+    assert drawn != table_ranking(rows, control="length", interval="bootstrap", seed=-3)
     capsys.readouterr()
     write_jsonl(tmp_path / "votes.jsonl", rows)
     assert cli(["rank", str(tmp_path / "votes.jsonl"), "--control", "length,markdown", "--elo", "4"]) == 0
     shown = capsys.readouterr().out
-    assert "strengths are those at equal length, headers, lists, bold" in shown
+    assert "strengths are those at equal length\n" in shown
     assert f"more length: {length['value']:+.2f} log-odds a typical difference (" in shown
     assert "more bold: equal in every comparison" in shown
     assert "Elo K=4, mean over 1000 random orders, to set beside other tables only: z " in " ".join(shown.split())
+
+
+def test_a_control_that_tells_who_won_is_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The ranking is the one without it, a warning names it with a remedy, and no line says it was controlled for."""
+    rows = _written(random.Random(1), 300)
+    for row in [row for row in rows if row["preference"] == "A"][:2]:
+        row["response_a"] = "# w\n" + row["response_a"][4:]
+    told, without = table_ranking(rows, control="length,markdown"), table_ranking(rows, control="length")
+    for mine, other in zip(told["systems"], without["systems"], strict=True):
+        assert mine["strength"] == pytest.approx(other["strength"])
+        assert mine["strength_ci"] == pytest.approx(other["strength_ci"])
+    headers = next(control for control in told["control"] if control["name"] == "headers")
+    assert headers["value"] is None
+    why = "the side with more of it won every comparison that differs in it (2): no finite effect"
+    assert headers["reason"] == why
+    remedy = "leave it out of --control, or compare more responses that differ in it"
+    assert told["warnings"] == [f"the strengths are not those at equal headers: {why}; {remedy}"]
+    write_jsonl(tmp_path / "votes.jsonl", rows)
+    assert cli(["rank", str(tmp_path / "votes.jsonl"), "--control", "headers,bold"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "strengths are those at equal" not in shown
+    assert "warning: the strengths are not those at equal headers" in shown
+    assert "more bold: equal in every comparison" in shown
 
 
 def test_a_run_is_controlled_by_its_texts(tmp_path: Path) -> None:

@@ -170,7 +170,8 @@ class _LabelReader:
             what = f"no column {self.rater!r} for rater; columns: {known}"
             found.append(Problem(None, "", what, "--map rater=COLUMN"))
         if read.id is None:
-            found.append(Problem(None, "", "no id", "give the item's id as `id`, or say --map id=COLUMN"))
+            remedy = "give the item's id as `id`, or say --map id=COLUMN; columns: "
+            found.append(Problem(None, "", "no id", f"{remedy}{', '.join(map(str, values)):.200}"))
         if found or read.id is None:
             return found
         if not labels.add(read.id, ALONE if who is None else who, _with_composite(read.values, self.rubric)):

@@ -129,7 +129,10 @@ class Said:
     @property
     def persons(self) -> list[str]:
         """The people's columns: their names, but for one that could be taken for the judge."""
-        return [f"{name} (person)" if name == JUDGE else name for name in self.people]
+        other = f"{JUDGE} (person)"
+        while other in self.people:
+            other += "'"
+        return [other if name == JUDGE else name for name in self.people]
 
 
 def field_facts(how: Measured, said: Said, wanted: Wanted) -> dict[str, Any]:

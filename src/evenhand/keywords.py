@@ -87,7 +87,7 @@ NUMBERS: Mapping[str, Number] = {
     "max_bytes": Number(1, 2**31 - 1),
     "coverage": Number(0, 1, whole=False),
     "margin": Number(0, 1_000_000, whole=False),
-    "width": Number(0, 1_000_000, whole=False, above=True),
+    "width": Number(1e-6, 1_000_000, whole=False),
     "held_out": Number(0, 0.9, whole=False),
     "elo": Number(0, 1000, whole=False, above=True),
     "weight": Number(0, 1, whole=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from evenhand.controls import control_names, difference, unavailable
@@ -257,7 +257,8 @@ class _Tally:
         from evenhand.stats.bradley_terry import bradley_terry
         from evenhand.stats.elo import sequential_elo
 
-        interval, seed = model.get("interval", "sandwich"), number("seed", model.get("seed", 0))
+        interval = model.get("interval", "sandwich")
+        seed = number("seed", model.get("seed", 0)) % 2**64  # a generator takes no negative one
         first, second, points, clusters = zip(*self._decided, strict=True) if self._decided else ((), (), (), ())
         gaps = np.array(self._gaps, dtype=float).reshape(len(points), len(self._controls))
         largest = np.abs(gaps).max(axis=0, initial=0.0)
@@ -290,8 +291,19 @@ class _Tally:
             **self._told(found, units),
             "interval": interval,
             "sequential_elo": None if elo is None else {"k": elo.k, "start": elo.start, "orders": elo.orders},
-            "warnings": list(found.warnings),
+            "warnings": [*found.warnings, *self._not_controlled(found)],
         }
+
+    def _not_controlled(self, found: Ranking) -> Iterator[str]:
+        """Controls that vary and that the strengths don't allow for."""
+        if not any(standing.strength.value is not None for standing in found.standings):
+            return
+        for column, (name, effect) in enumerate(zip(self._controls, found.effects, strict=True)):
+            if effect.value is None and any(gap[column] for gap in self._gaps):
+                yield (
+                    f"the strengths are not those at equal {name}: {effect.reason}; leave it out of --control, "
+                    "or compare more responses that differ in it"
+                )
 
     def _told(self, found: Ranking, units: Iterable[float]) -> dict[str, Any]:
         """What else there is to the strengths."""

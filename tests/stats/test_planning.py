@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -73,6 +75,11 @@ def test_pilot_scales_by_the_root() -> None:
     assert labels_from_pilot(pilot, 0.1) == pytest.approx(400, abs=1)
     with pytest.raises(StatisticError, match="one item: no interval"):
         labels_from_pilot(Estimate(0.5, reason="one item: no interval"), 0.1)
+    for width in (0, -1, 1e-300, math.nan):
+        with pytest.raises(StatisticError, match="a width is 1e-09 or more"):
+            labels_from_pilot(pilot, width)
+        with pytest.raises(StatisticError, match="a width is from 1e-09"):
+            labels_for_share(width)
 
 
 def test_power_is_that_of_published_tables() -> None:

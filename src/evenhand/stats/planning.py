@@ -16,6 +16,7 @@ POWER = 0.8
 _STEP = 1e-4
 _NORMAL = 1_000_000  #: degrees of freedom from which Student's t is the normal
 _MOST = 1 << 60
+_NARROWEST = 1e-9  #: width of an interval that anyone could wish for
 
 
 def labels_for_share(width: float, *, share: float = 0.5, level: float = CONFIDENCE) -> int:
@@ -92,16 +93,16 @@ def labels_from_pilot(pilot: Estimate, width: float) -> int:
 
     Args:
         pilot: An estimate with an interval; best from 50 items or more.
-        width: Whole width wished, > 0, at the pilot's confidence level.
+        width: Whole width wished, 1e-9 or more, at the pilot's confidence level.
 
     Returns:
         Items in all, those of the pilot included. An item of several labels or clustered units counts once.
 
     Raises:
-        StatisticError: the pilot has no interval or one of no width, or width is not positive.
+        StatisticError: the pilot has no interval or one of no width, or width is too small.
     """
-    if width <= 0:
-        raise StatisticError(f"a width is positive, not {width}")
+    if not width >= _NARROWEST:
+        raise StatisticError(f"a width is {_NARROWEST:g} or more, not {width}")
     if pilot.ci is None or pilot.ci[1] <= pilot.ci[0]:
         raise StatisticError(f"the pilot has no interval: {pilot.reason or 'of no width'}", hint="label more items")
     return max(2, math.ceil(pilot.clusters * ((pilot.ci[1] - pilot.ci[0]) / width) ** 2))
@@ -210,7 +211,7 @@ def _check_test(sd: float, level: float, difference: float, power: float | None 
 
 
 def _check(width: float, widest: float, level: float) -> None:
-    if not 0 < width < widest:
-        raise StatisticError(f"a width is between 0 and {widest:g}, not {width}")
+    if not _NARROWEST <= width < widest:
+        raise StatisticError(f"a width is from {_NARROWEST:g} to under {widest:g}, not {width}")
     if not 0 < level < 1:
         raise StatisticError(f"a confidence level is between 0 and 1, not {level}")
