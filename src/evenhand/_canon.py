@@ -17,6 +17,7 @@ from typing import Any
 #: Four of them in a row are in no word, and cost a language model few tokens.
 _LETTERS = "bcdfgjkmpqvwxz"
 _CHUNK = 1 << 20
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: Any) -> bytes:
@@ -25,9 +26,7 @@ def canonical(value: Any) -> bytes:
     Raises:
         TypeError: something that is not plain data, or a float that is NaN or infinite.
     """
-    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    return _ENCODER.encode(_plain(value)).encode("utf-8", "surrogatepass")
 
 
 def digest(value: Any) -> str:
@@ -64,7 +63,7 @@ def running_sha256(start: Iterable[bytes] = ()) -> hashlib._Hash:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
+    if type(value) is str or value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

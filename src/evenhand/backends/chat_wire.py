@@ -84,9 +84,9 @@ def reply_of(data: Any, latency_s: float, request: Request | None = None) -> Rep
         model=text(data.get("model")),
         usage=_usage(data.get("usage"), latency_s),
     )
-    if request is None:
+    if request is None or not choice.get("logprobs"):
         return reply
-    return replace(reply, distributions=distributions(reply, choice.get("logprobs"), request))
+    return replace(reply, distributions=distributions(reply, choice["logprobs"], request))
 
 
 def message_reply(message: Mapping[str, Any]) -> Reply:

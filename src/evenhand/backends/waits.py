@@ -37,15 +37,17 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
             return seconds / per_second
+    resets = []
+    if status < 300 or status == 429:
+        unsaid = "0" if status == 429 else ""
+        resets = [headers.get(reset, "") for left, reset in _LIMITS if headers.get(left, unsaid).strip() == "0"]
+    at = _date(headers["retry-after"]) if "retry-after" in headers else None
+    if at is None and not resets:
+        return None
     server_now = _date(headers.get("date", ""))
     now = now if server_now is None else server_now
-    at = _date(headers.get("retry-after", ""))
     if at is not None:
         return max(0.0, at - now)
-    if status >= 300 and status != 429:
-        return None
-    unsaid = "0" if status == 429 else ""
-    resets = [headers.get(reset, "") for left, reset in _LIMITS if headers.get(left, unsaid).strip() == "0"]
     waits = [wait for reset in resets if (wait := _until(reset, now)) is not None]
     return max(waits, default=None)
 

@@ -77,6 +77,14 @@ def under(pairs: Pairs, name: str) -> list[Any]:
     return [value for key, value in pairs if folded_key(key) == wanted]
 
 
+def by_key(pairs: Pairs) -> dict[str, list[Any]]:
+    """All values of an object under each key, letter case aside."""
+    held: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        held.setdefault(folded_key(key), []).append(value)
+    return held
+
+
 def folded_key(key: str) -> str:
     """A key without letter case, invisible marks and space around it."""
     return key.strip().lower() if key.isascii() else key.translate(INVISIBLE).strip().casefold()

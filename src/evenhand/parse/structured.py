@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evenhand.parse.asked import Asked, folded_key, has_any, under
+from evenhand.parse.asked import Asked, by_key, folded_key, has_any, under
 from evenhand.parse.leading import APART
 from evenhand.parse.lenient import STRICT, BrokenError, Budget, CutError, Pairs, Scanner, TooDeepError
 from evenhand.parse.quoted import set_aside
@@ -194,12 +194,13 @@ def _extent(text: str, start: int, budget: Budget) -> int:
 
 
 def _take_pairs(found: Found, asked: Asked, pairs: Pairs, *, strict: bool) -> None:
-    empty = [is_placeholder(wanted, raw) for wanted in asked.values for raw in under(pairs, wanted.name)]
+    held = by_key(pairs)
+    empty = [is_placeholder(wanted, raw) for wanted in asked.values for raw in held.get(wanted.name.casefold(), ())]
     if empty and all(empty):
         return  # the form that was asked for, not filled in
     found.repaired = found.repaired or not strict
     for wanted in asked.fields:
-        for raw in under(pairs, wanted.name):
+        for raw in held.get(wanted.name.casefold(), ()):
             if not is_placeholder(wanted, raw):
                 found.add(wanted.name, read_value(wanted, raw))
 
