@@ -213,6 +213,32 @@ def test_a_covariate_that_never_differs_has_a_reason() -> None:
     assert (both.order, values(both)) == (alone.order, values(alone))
 
 
+def test_a_covariate_that_tells_who_won_is_left_out() -> None:
+    """Alone, beside others, and with an order: the strengths are those without it, and it has a reason."""
+    data = simulated(np.random.default_rng(2), 500, [0.5, 0.0, -0.5], nu=0.2)
+    rng = np.random.default_rng(3)
+    points = np.asarray(data["points"])
+    length = rng.normal(0, 1, len(points))
+    won = np.where(np.arange(len(points)) < 40, np.sign(points - 0.5), 0.0)  # the side with more of it wins
+    n = int((won != 0).sum())
+    for order in (False, True):
+        alone = bradley_terry(**data, covariates=length, order=order)
+        both = bradley_terry(**data, covariates=np.column_stack([won, length, np.zeros(len(points))]), order=order)
+        assert values(both) == values(alone)
+        assert both.effects[1] == alone.effects[0]
+        assert f"side with more of it won every comparison that differs in it ({n})" in both.effects[0].reason
+        assert both.effects[2].reason == "equal in every comparison"
+    less = bradley_terry(**data, covariates=-won)
+    assert values(less) == values(bradley_terry(**data))
+    assert "side with less of it won" in less.effects[0].reason
+    for interval in ("sandwich", "bootstrap"):
+        drawn = bradley_terry(**data, covariates=won, interval=interval, resamples=60)
+        assert all(standing.strength.ci for standing in drawn.standings)
+    mixed = bradley_terry(**data, covariates=np.column_stack([length, length + 2 * won]))  # won is their difference
+    assert values(mixed) == values(bradley_terry(**data, covariates=length))
+    assert "with the strengths and what else is controlled for" in mixed.effects[1].reason
+
+
 @pytest.mark.parametrize("order", [False, True])
 def test_bootstrap_intervals_are_those_of_refits(order: bool) -> None:
     """Near the sandwich where prompts are many; the same by the same seed; of strengths, nu, order and covariate."""
@@ -265,7 +291,8 @@ def test_draws_without_an_estimate_are_told() -> None:
     strength = found.standings[0].strength
     assert strength.value == pytest.approx(math.log(11) / 2)
     assert strength.ci is None
-    assert "undefined in" in strength.reason
+    assert strength.reason.startswith("undefined in ")
+    assert "sandwich intervals need no draws" in strength.reason
     with pytest.raises(StatisticError, match="sandwich or bootstrap"):
         bradley_terry([0], [1], [1], interval="jackknife")  # type: ignore[arg-type]
 
@@ -327,7 +354,7 @@ def test_no_finite_estimate_is_a_reason() -> None:
     """Never lost but tied: no maximum by Davidson, one with half a win. None where the first slot wins always."""
     found = counted((0, 1, 5, 0, 3))
     assert values(found) == [None, None]
-    assert "no finite estimate; with ties as half a win there may be one" in found.standings[0].strength.reason
+    assert "no finite estimate; with ties as half a win there is one" in found.standings[0].strength.reason
     assert values(counted((0, 1, 5, 0, 3), ties="half"))[0] == pytest.approx(math.log(6.5 / 1.5) / 2)
     first_wins = counted((0, 1, 9, 0, 0), (1, 0, 9, 0, 0), (1, 2, 9, 0, 0), (2, 1, 9, 0, 0), order=True)
     assert values(first_wins) == [None] * 3

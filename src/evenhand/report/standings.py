@@ -62,13 +62,14 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
             reasons.setdefault(system["strength_note"], []).append(system["system"])
     for reason, names in reasons.items():
         yield f"strength of {'all' if len(names) == len(facts['systems']) else ', '.join(names)}: {reason}"
-    yield from facts["warnings"]
+    for warning in facts["warnings"]:
+        yield f"warning: {warning}"
 
 
 def _controls(controls: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What was controlled for, and how much it moves preferences."""
-    if controls:
-        yield f"strengths are those at equal {', '.join(control['name'] for control in controls)}"
+    if equal := [control["name"] for control in controls if control["value"] is not None]:
+        yield f"strengths are those at equal {', '.join(equal)}"
     for control in controls:
         if control["value"] is None:
             yield f"more {control['name']}: {control['reason']}"

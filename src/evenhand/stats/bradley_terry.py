@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, stdtrit
 
 from evenhand._words import counted
 from evenhand.errors import StatisticError
-from evenhand.stats.davidson import chances, told_apart
+from evenhand.stats.davidson import Maximum, chances, told_apart
 from evenhand.stats.estimates import CONFIDENCE, Estimate
 from evenhand.stats.pairwise import Compared, main_part, separability
 from evenhand.stats.resample import DRAWS
@@ -40,8 +40,10 @@ Intervals = Literal["sandwich", "bootstrap"]
 ELO_MEAN = 1000.0
 ELO_SCALE = 400 / math.log(10)  #: Elo points of one unit of log-odds
 _ENDLESS = "the outcomes leave no finite estimate"
-_TRY_HALF = "; with ties as half a win there may be one"
+_TRY_HALF = "; with ties as half a win there is one"
 _EQUAL = "equal in every comparison"
+_ONE_SIDED = "the side with {} of it won every comparison that differs in it ({}): no finite effect"
+_SEPARATES = "with the strengths and what else is controlled for it tells who won: no finite effect"
 _MANY = 1000  # systems above which comparing each with all others would take minutes
 _ONE_ORDER = "not to be told from the strengths: each pair of systems is in one order only"
 
@@ -72,10 +74,11 @@ class Ranking:
     Systems are comparable within a part that wins or ties link in both directions. The largest part has figures, and
     its comparisons with others, whose likeliest difference is infinite, are left out with a warning; systems outside
     have a reason instead. So have all where no part, or more than one, is the largest, and where the outcomes leave no
-    finite estimate otherwise (A never loses to B, but some are ties: with ties as half a win there is one). All ties
-    are equal strengths without interval. An order effect that can't be told from the strengths (each pair of systems
-    always in the same order, and no cycle of them) is left out with a reason. No interval for a system in one cluster
-    only, or without variation.
+    finite estimate otherwise (A never loses to B, but some are ties: with ties as half a win there is one). A covariate
+    that leaves no finite estimate, since it tells who won, is left out with a reason, covariates taken in their order.
+    All ties are equal strengths without interval. An order effect that can't be told from the strengths (each pair of
+    systems always in the same order, and no cycle of them) is left out with a reason. No interval for a system in one
+    cluster only, or without variation.
 
     Attributes:
         standings: One for each system, by its id.
@@ -181,15 +184,15 @@ class _How:
 def _ranked(given: Compared, how: _How) -> Ranking:
     main, reasons = main_part(given.cells())
     if main is None:
-        return _nothing(reasons, how.order, given)
+        return _nothing(reasons, how.order, given.with_effects_that_vary()[1])
     inside, live = given.within(main).with_effects_that_vary()
     told, warnings = _told_apart(inside, how.order)
     if left_out := given.n - told.n:
         warnings.append(f"left out: {counted(left_out, 'comparison')} with separated systems")
-    fitted = fit(told, how.ties, how.unit, how.level)
+    told, fitted, why_not = _fitted(told, how)
     if fitted is None:
-        why = _ENDLESS + (_TRY_HALF if how.ties == "davidson" and told.outcomes.ties.any() else "")
-        return _nothing([reason or why for reason in reasons], how.order, given)
+        why = _ENDLESS + _instead(told, how)
+        return _nothing([reason or why for reason in reasons], how.order, live)
     found = fitted[0]
     if how.interval == "bootstrap":
         found = replace(found, drawn=refits(fitted, draws=how.resamples, seed=how.seed))
@@ -200,7 +203,9 @@ def _ranked(given: Compared, how: _How) -> Ranking:
     standings = tuple(_unranked(reason) if reason else next(ranked) for reason in reasons)
     varying = iter(found.effects())
     shift = None if not how.order else next(varying) if told.order else Estimate(None, reason=_ONE_ORDER)
-    effects = tuple(next(varying) if here else Estimate(None, n=told.n, reason=_EQUAL) for here in live)
+    lacking = iter(why_not)
+    whys = [next(lacking) if here else _EQUAL for here in live]
+    effects = tuple(Estimate(None, n=told.n, reason=why) if why else next(varying) for why in whys)
     tie = found.tie() if how.ties == "davidson" else Estimate(None, reason="ties count half")
     return Ranking(standings, tie, shift, effects, found.n, found.groups, tuple(warnings))
 
@@ -218,6 +223,44 @@ def _told_apart(given: Compared, order: bool) -> tuple[Compared, list[str]]:
             hint="comparisons of the same two systems must differ in each, and not in all alike",
         )
     return ordered, warnings
+
+
+def _fitted(given: Compared, how: _How) -> tuple[Compared, tuple[Fit, Compared, Maximum] | None, list[str]]:
+    """What is fitted, the fit, and for each covariate why it is left out, "" where it isn't.
+
+    Covariates are left out where there is no fit with them and one without.
+    """
+    first, end = int(given.order), given.outcomes.effects.shape[1]
+
+    def tried(columns: Sequence[int]) -> tuple[Fit, Compared, Maximum] | None:
+        return fit(given.with_effects(columns), how.ties, how.unit, how.level)
+
+    kept, reasons = list(range(first)), [""] * (end - first)
+    whole = tried(range(end))
+    if whole is not None or first == end or (found := tried(kept)) is None:
+        return given, whole, reasons
+    for column in range(first, end):
+        if (more := tried([*kept, column])) is None:
+            reasons[column - first] = _separating(given, given.outcomes.effects[:, column])
+        else:
+            kept, found = [*kept, column], more
+    return given.with_effects(kept), found, reasons
+
+
+def _separating(given: Compared, effect: Floats) -> str:
+    """Why a covariate has no finite effect."""
+    o = given.outcomes
+    for sign, word in ((1, "more"), (-1, "less")):
+        lean = sign * effect
+        if not (o.wins[lean < 0].any() or o.losses[lean > 0].any() or o.ties[lean != 0].any()):
+            return _ONE_SIDED.format(word, round(float(given.counts[lean != 0].sum())))
+    return _SEPARATES
+
+
+def _instead(given: Compared, how: _How) -> str:
+    """What else gives an estimate where there is none."""
+    half = how.ties == "davidson" and fit(given, "half", how.unit, how.level) is not None
+    return _TRY_HALF if half else ""
 
 
 def _standings(found: Fit, bounds: list[tuple[int, int] | None], order: bool) -> Iterator[Standing]:
@@ -297,8 +340,7 @@ def _unranked(reason: str) -> Standing:
     return Standing(none, none, none)
 
 
-def _nothing(reasons: Sequence[str], order: bool, given: Compared) -> Ranking:
+def _nothing(reasons: Sequence[str], order: bool, live: NDArray[np.bool_]) -> Ranking:
     none = Estimate(None, reason="no strengths to tell it from")
-    return Ranking(
-        tuple(map(_unranked, reasons)), none, none if order else None, (none,) * given.outcomes.effects.shape[1], 0, 0
-    )
+    effects = tuple(none if here else Estimate(None, reason=_EQUAL) for here in live)
+    return Ranking(tuple(map(_unranked, reasons)), none, none if order else None, effects, 0, 0)

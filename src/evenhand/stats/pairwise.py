@@ -101,7 +101,11 @@ class Compared(NamedTuple):
 
     def only_order(self) -> Compared:
         """Without the other effects."""
-        return self._replace(outcomes=replace(self.outcomes, effects=self.outcomes.effects[:, :1]))
+        return self.with_effects([0])
+
+    def with_effects(self, columns: Sequence[int]) -> Compared:
+        """With those effects only."""
+        return self._replace(outcomes=replace(self.outcomes, effects=self.outcomes.effects[:, list(columns)]))
 
     def with_effects_that_vary(self) -> tuple[Compared, NDArray[np.bool_]]:
         """Without effects that are 0 throughout; and which of them are kept, shape (k,)."""

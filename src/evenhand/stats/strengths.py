@@ -23,6 +23,7 @@ Ties = Literal["davidson", "half"]
 REFITS = 1000  #: Draws of the bootstrap of strengths.
 _DENSE = 0.05  # filled share from which sums are multiplied as a dense array
 _ALL_TIED = "every comparison is a tie"
+_OTHERWISE = "; sandwich intervals need no draws, and ties as half a win leave fewer of them undefined"
 _REACH = 50  # on a log or logit scale, from which an interval says nothing
 _SETTLED = 1e-7  # largest step at which a refit stops
 _STEPS = 25  # steps with the curvature of the first fit, before Newton's
@@ -104,7 +105,8 @@ class Fit:
         warnings = tuple(w for w in found.warnings if w not in few(plain.clusters))
         warnings += few(plain.clusters, self.unit) if found.ci else ()
         how = f"{plain.method}; {told}"
-        return replace(plain, ci=found.ci, se=found.se, method=how, reason=found.reason, warnings=warnings)
+        reason = found.reason + (_OTHERWISE if found.reason.startswith("undefined") else "")
+        return replace(plain, ci=found.ci, se=found.se, method=how, reason=reason, warnings=warnings)
 
 
 def fit(given: Compared, ties: Ties, unit: str, level: float) -> tuple[Fit, Compared, Maximum] | None:
