@@ -14,6 +14,7 @@ from evenhand import Run, compare, write_report
 from evenhand.cli.main import run
 from evenhand.errors import EvenhandError, InputError, UnknownNameError
 from evenhand.facets import Facet, FacetTable, RunRows
+from evenhand.inspection import inspect_item
 from evenhand.report.plain import flat
 from evenhand.report.sections import Sections
 from evenhand.reported import Reported, ReportedRun
@@ -80,7 +81,7 @@ def test_facets_add_up_to_the_summary(mixed: Path, tmp_path: Path) -> None:
         for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
             assert dict(found.get(kind, {})) == {key: n for key, n in told[name].items() if n}
         for name, fact in {**told["criteria"], **told["fields"]}.items():
-            assert found["value"][name] == fact["n"]
+            assert found["value"][name] == found["valued"][name] == fact["n"]
             for label, n in fact.get("counts", {}).items():
                 assert table.counts[Facet("value", name, label)] == n
 
@@ -97,6 +98,9 @@ def test_every_number_leads_to_rows_that_hold_it(mixed: Path) -> None:
             what = [facet for facet in cell.facets if facet.kind != "column"] or [Facet("count", "planned")]
             if what == [Facet("count", "planned")] and cell.value == told["summary"]["rows"]:
                 what = [Facet("run", one.name)]
+            if isinstance(cell.value, float):  # a mean: its n stands beside it
+                assert rows_of
+                continue
             assert cell.value == sum(facets[what[0]] for facets in rows_of), (section.title, cell)
             linked += 1
     assert linked > 20
@@ -109,6 +113,9 @@ def test_report_without_labels_says_not_validated(mixed: Path, tmp_path: Path) -
     labels = write_jsonl(tmp_path / "labels.jsonl", [{"id": f"i{n}", "truth": 3} for n in range(6)])
     page = write_report(mixed, tmp_path / "r.html", labels=labels).read_text(encoding="utf-8")
     assert "not validated" not in page and "6 items with labels" in page
+    told = json.loads(write_report(mixed, tmp_path / "r.json", labels=labels).read_text(encoding="utf-8"))["runs"][0]
+    assert told["labels"] == {"labelled": 6, "truth: judge and people differ": 1}
+    assert told["agreement"] == Run(mixed).agreement(labels)
 
 
 def test_page_names_its_policy(mixed: Path, tmp_path: Path) -> None:
@@ -191,6 +198,17 @@ def test_text_from_outside_is_no_markup(tmp_path: Path) -> None:
     assert [case.get("name") for case in suites.iter("testcase")] == [f"{name}\\u0007{n}" for n in range(2)]
     page = write_report(tmp_path / "run", tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<b>" not in page and "&lt;b&gt;" in page
+
+
+def test_item_shows_the_re_ask(mixed: Path, tmp_path: Path) -> None:
+    """An item has the messages of its re-ask as they were sent, until rules change what it would say."""
+    trial = inspect_item(mixed, "i3")["trials"][0]
+    assert [message["role"] for message in trial["re_ask"]] == ["assistant", "user"]
+    assert "lie: a clear lie" in trial["re_ask"][1]["content"]
+    assert inspect_item(mixed, "i0")["trials"][0]["re_ask"] == []
+    (tmp_path / "other.yaml").write_text(SCORE.replace("a clear lie", "another"), encoding="utf-8")
+    assert run(["rescore", str(mixed), "--rubric", str(tmp_path / "other.yaml")]) == 0
+    assert inspect_item(mixed, "i3")["trials"][0]["re_ask"] == []
 
 
 @pytest.fixture

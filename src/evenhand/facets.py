@@ -31,7 +31,8 @@ class Facet(NamedTuple):
     """Something that verdicts have in common.
 
     Attributes:
-        kind: count, failure, rule, warning, value, unread, preset, preferred, column or run.
+        kind: count, failure, rule, warning, valued (has a value), value, unread, preset, preferred, label, column or
+            run.
         name: A field, rule, class or column; of a count what is counted.
         value: The value of a field or column; "" for other kinds.
     """
@@ -89,16 +90,28 @@ class RunRows:
         value: As for `evenhand.facts.summary`.
         by: Columns to break distributions down by.
         details: Whether rows have their details.
+        labels: Item id -> rater -> field -> value, what people said.
 
     Attributes:
         columns: Names of the cells, in order.
         distributions: Field -> value -> verdicts; a continuous or expected value counts for the nearest legal one.
         by: Column -> slice -> distributions.
+        labelled: Rows with labels, and of them those on which judge and people differ in a field.
     """
 
     def __init__(
-        self, store: Store, rubric: Rubric, name: str, value: ValueKind, by: Sequence[str], *, details: bool
+        self,
+        store: Store,
+        rubric: Rubric,
+        name: str,
+        value: ValueKind,
+        by: Sequence[str],
+        *,
+        details: bool,
+        labels: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
     ) -> None:
+        self._labels = labels or {}
+        self.labelled: Counter[str] = Counter()
         self._store, self._rubric, self._value, self._details = store, rubric, value, details
         self._manifest = store.manifest
         self._name = name
@@ -116,7 +129,21 @@ class RunRows:
             cells = {**slices, **wide_columns(row, verdicts, self._rubric, self._manifest, self._value)}
             cells = {name: cells.get(name) for name in self.columns}
             own = row.item.id if row.item is not None else f"row {row.seq + 1}"
-            yield Row(own, cells, self._facets(row, verdicts, slices), self._detail(row, verdicts))
+            found = self._facets(row, verdicts, slices) | self._labelled(own, cells)
+            yield Row(own, cells, found, self._detail(row, verdicts))
+
+    def _labelled(self, own: str, cells: Mapping[str, Any]) -> dict[Facet, int]:
+        """Whether people labelled the item, and in which fields the judge says otherwise than any of them."""
+        said = self._labels.get(own)
+        if said is None:
+            return {}
+        found = {Facet("label", "labelled"): 1}
+        for name in (f.name for f in self._fields):
+            values = [of[name] for of in said.values() if of.get(name) is not None]
+            if cells.get(name) is not None and any(value != cells[name] for value in values):
+                found[Facet("label", f"{name}: judge and people differ")] = 1
+        self.labelled.update(facet.name for facet in found)
+        return found
 
     def _facets(
         self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict], slices: Mapping[str, str]
@@ -129,11 +156,15 @@ class RunRows:
         for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
             found |= {Facet(kind, key): n for key, n in told[name].items()}
         found |= {Facet("preferred", side): n for side, n in told.get("preference", {}).items()}
+        found[Facet("count", "side known")] = sum(told.get("preference", {}).values()) + told.get("flips", 0)
+        if told["composite"]:
+            found[Facet("valued", "composite")] = told["composite"]["n"]
         for name, fact in {**told["criteria"], **told["fields"]}.items():
             found[Facet("preset", name)] = fact["set_in_code"]
             found |= {Facet("unread", name, failure): n for failure, n in fact["failures"].items()}
         values = self._values(verdicts)
         for name, counts in values.items():
+            found[Facet("valued", name)] = counts.total()
             found |= {Facet("value", name, key): n for key, n in counts.items()}
             self.distributions[name].update(counts)
         for column, slice_ in slices.items():
@@ -169,9 +200,9 @@ class RunRows:
             yield name, text
 
     @property
-    def grouped(self) -> list[str]:
-        """Columns that turned out to be groups: few values, and fewer than rows."""
-        return [name for name, known in self._groups.items() if known]
+    def texts(self) -> set[str]:
+        """Columns that turned out to be no groups, whatever the first rows looked like."""
+        return {name for name, known in self._groups.items() if known is None}
 
     def _detail(self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict]) -> dict[str, Any] | None:
         if not self._details:
@@ -180,7 +211,8 @@ class RunRows:
             return {"problem": row.problem, "extra": dict(row.raw), "fields": {}, "trials": []}
         told = told_item(self._store, self._rubric, self._manifest, row.item, verdicts)
         extra = {name: value for name, value in row.item.extra.items() if value is not None}
-        return {**told, "fields": {n: plain(v) for n, v in row.item.fields.items() if v is not None}, "extra": extra}
+        fields = {name: plain(value) for name, value in row.item.fields.items() if value is not None}
+        return {**told, "fields": fields, "extra": extra, "labels": self._labels.get(row.item.id, {})}
 
 
 def shown_value(output: OutputField, value: Any) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evenhand.backend import Request
 from evenhand.errors import UnknownNameError
 from evenhand.facts import CHANGED, null_answers, preferred
 from evenhand.item import Item
-from evenhand.judging import first_request
+from evenhand.judging import Exchange, first_request, reply_text
 from evenhand.manifest import stored_rubric
+from evenhand.prompt import re_ask
 from evenhand.rubric.model import Rubric
 from evenhand.rules import compile_rubric
-from evenhand.settle import question
+from evenhand.settle import Question, complaints, question, settle
 from evenhand.store import Store
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Verdict, reply_to_plain, verdict_to_plain
@@ -24,8 +27,9 @@ def inspect_item(folder: Path, item_id: str) -> dict[str, Any]:
 
     A trial that failed without a reply has its prompt too, in the form it was most likely sent in.
 
-    ``texts_stored`` tells whether the item's texts were kept; without them no prompt can be rendered. For a pair
-    judged in both orders, ``preferred`` has the sides of each repeat, in the item's own order, and what holds of both.
+    ``re_ask`` has the messages that a re-ask put after those of the prompt. ``texts_stored`` tells whether the item's
+    texts were kept; without them no prompt can be rendered. For a pair judged in both orders, ``preferred`` has the
+    sides of each repeat, in the item's own order, and what holds of both.
 
     Raises:
         UnknownNameError: the run has no such item.
@@ -56,6 +60,7 @@ def _told_trial(
 ) -> dict[str, Any]:
     exchanges = store.exchanges(trial.key)
     prompt: list[Any] = []
+    again: list[Any] = []
     asked = question(rubric, compile_rubric(rubric), trial, short=manifest["short"]) if trial.item.fields else None
     if asked is not None and asked.fields:
         request = first_request(
@@ -68,6 +73,7 @@ def _told_trial(
             identity=manifest["judge"]["identity"],
         )
         prompt = [dict(message) for message in request.messages]
+        again = _re_ask(rubric, trial, asked, request, exchanges)
     replies = [
         {"attempt": e.attempt, "form": e.form, "request": e.digest, "reply": reply_to_plain(e.reply)} for e in exchanges
     ]
@@ -75,9 +81,26 @@ def _told_trial(
         "order": trial.key.order,
         "repeat": trial.key.repeat,
         "prompt": prompt,
+        "re_ask": again,
         "replies": replies,
         "verdict": verdict_to_plain(verdict),
     }
+
+
+def _re_ask(
+    rubric: Rubric, trial: Trial, asked: Question, first: Request, exchanges: Sequence[Exchange]
+) -> list[dict[str, Any]]:
+    """What the re-ask added to the prompt; nothing without one, or where rules have changed since it was sent."""
+    sent = next((e for e in exchanges if e.attempt), None)
+    if sent is None:
+        return []
+    reply = next(e.reply for e in reversed(exchanges) if not e.attempt)
+    rules = compile_rubric(rubric)
+    wrong = complaints(rubric, rules, asked, settle(rubric, rules, trial.item.fields, asked, reply))
+    whole = re_ask(tuple(dict(message) for message in first.messages), reply_text(reply), wrong, rubric.language)
+    if replace(first, messages=whole, attempt=1).digest != sent.digest:
+        return []
+    return [dict(message) for message in whole[len(first.messages) :]]
 
 
 def _preferred(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import facts
+from evenhand.agreeing import Labels, agreement_facts, judged
 from evenhand.beside import together_facts
 from evenhand.comparing import comparison_facts, of_column
 from evenhand.errors import InputError
@@ -32,7 +33,7 @@ class ReportedRun:
         system: The one of them that tells systems apart; None without one.
         facets: How often each facet occurred, over all runs; full once all rows were read.
         value: "stated" or "expected".
-        labels: Its agreement with labels; None without.
+        labels: What people said; None without.
         rows: The reader of its rows, once they were asked for.
     """
 
@@ -43,7 +44,7 @@ class ReportedRun:
     system: str | None
     facets: FacetTable
     value: facts.ValueKind
-    labels: dict[str, Any] | None = None
+    labels: Labels | None = None
     rows: RunRows | None = None
 
     def columns(self) -> list[str]:
@@ -61,7 +62,8 @@ class ReportedRun:
             yield row, self.facets.add(row.facets)
 
     def _rows(self, *, details: bool) -> RunRows:
-        return RunRows(self.store, self.rubric, self.name, self.value, self.by, details=details)
+        said = self.labels.of if self.labels is not None else None
+        return RunRows(self.store, self.rubric, self.name, self.value, self.by, details=details, labels=said)
 
     def facts(self) -> dict[str, Any]:
         """All figures, as plain JSON data; reads the rows unless they were read before.
@@ -71,7 +73,8 @@ class ReportedRun:
             ``summary`` (`evenhand.Run.summary`), ``service`` (`evenhand.service.service_facts`), ``by`` (column ->
             slice -> summary of the slice), ``distributions`` and ``distributions_by`` (counts of verdicts: field ->
             value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`), ``ranking``
-            (`evenhand.Run.ranking`) and ``agreement`` (`evenhand.Run.agreement`), each None where there is none.
+            (`evenhand.Run.ranking`) and ``agreement`` (`evenhand.Run.agreement`), each None where there is none, and
+            ``labels`` (rows with labels, and of them those on which judge and people differ in a field).
         """
         if self.rows is None:
             for _ in self.read(details=False):
@@ -94,7 +97,8 @@ class ReportedRun:
             },
             "comparison": self._comparison(),
             "ranking": self._ranking(),
-            "agreement": self.labels,
+            "agreement": self._agreement(),
+            "labels": dict(self.rows.labelled),
         }
 
     def _summary_by(self, column: str) -> dict[str, Any]:
@@ -108,6 +112,11 @@ class ReportedRun:
             return comparison_facts(of_column(self.store, self.rubric, self.system, self.value))
         except InputError:  # one system only, or texts that were not kept
             return None
+
+    def _agreement(self) -> dict[str, Any] | None:
+        if self.labels is None:
+            return None
+        return agreement_facts(self.rubric, self.labels, judged(self.store, self.rubric, self.value))
 
     def _ranking(self) -> dict[str, Any] | None:
         if self.rubric.preference is None:

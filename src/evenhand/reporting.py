@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import facts
+from evenhand.agreeing import read_labels
 from evenhand.api import Run
 from evenhand.errors import InputError, MissingExtraError, UnknownNameError
 from evenhand.export import refuse_overwriting, require_place, written_beside
@@ -64,9 +65,10 @@ def write_report(
         facets = FacetTable()
         reported = Reported([_reported(n, *run, by, facets, value) for n, run in found.items()], facets)
         for run in reported.runs if labels is not None else ():
-            run.labels = Run(run.store.folder).agreement(labels, map=map, value=value)
+            run.labels = read_labels(str(labels) if isinstance(labels, Path) else labels, run.rubric, mapping=map)
         path = Path(out)
-        refuse_overwriting(path, [source for folder in folders for source in Run(folder).sources()])
+        sources = [source for folder in folders for source in Run(folder).sources()]
+        refuse_overwriting(path, [*sources, labels] if isinstance(labels, str | Path) else sources)
         require_place(path)
         written_beside(path, lambda file: write(reported, file))
     return path

@@ -56,6 +56,8 @@ def test_number_leads_to_its_verdicts_and_to_a_raw_reply(scored: Path, opened: O
     dialog.get_by_text("Prompt and raw replies").click()
     assert "What is 3?" in dialog.get_by_text("It is 3.").last.inner_text()
     assert json.dumps(LIE) in dialog.inner_text()
+    assert "lie: a clear lie" in dialog.locator("section", has_text="Re-ask: user").inner_text()
+    assert "Raw reply to the re-ask" in dialog.inner_text()
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog:not([open])", state="attached")
     assert page.evaluate("location.hash") == "#f=" + page.evaluate("location.hash").split("=")[1]
@@ -146,6 +148,43 @@ def test_runs_stand_side_by_side(tmp_path: Path, opened: Open) -> None:
     first = dialog.get_by_text("Run ").first.inner_text()
     dialog.get_by_role("link", name="The same item in").click()
     page.wait_for_function("text => !document.querySelector('dialog').innerText.includes(text + '\\n')", arg=first)
+
+
+def test_quotes_are_marked_where_they_stand(tmp_path: Path, opened: Open) -> None:
+    """A quote of the judge is marked in the context, however white space is laid out there; one that is not, isn't."""
+    names = ("correctness", "comprehensiveness", "readability")
+    reply = {f"reasoning_for_{name}": "It says so." for name in names} | dict.fromkeys(names, 5)
+    reply["quotes_for_correctness"] = ["forty \U0001f600 minutes", "not there"]
+    script = write_script(tmp_path / "script.jsonl", (None, reply))
+    item = {
+        "id": "x",
+        "question": "How long?",
+        "answer": "forty minutes",
+        "context": "Wait \U0001f600 forty \U0001f600\n minutes.",
+    }
+    judge([item], "doc-qa", script, out=tmp_path / "run", variant={"evidence": True}, re_ask=False)
+    page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=0")
+    marks = page.locator("dialog mark")
+    assert marks.all_inner_texts() == ["forty \U0001f600\n minutes"]
+    assert "not there" in page.locator("dialog").inner_text()
+
+
+def test_texts_run_in_their_own_direction(tmp_path: Path, opened: Open) -> None:
+    """A right-to-left text runs so in a page that doesn't, and texts under a Chinese rubric are told to be Chinese."""
+    arabic = "\u0645\u0631\u062d\u0628\u0627 \u0628\u0643\u0645"
+    row = {
+        "id": "x",
+        "prompt": arabic,
+        "ref_answer": "\u6d77\u8fb9\u5c0f\u9547",
+        "predict": "\u6d77\u8fb9",
+        "task": "OCR",
+    }
+    judge([row], "alignmm-critic", "fake", out=tmp_path / "run", reason=False)
+    page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=0")
+    told = "texts => texts.map(text => [text.textContent, text.lang, getComputedStyle(text).direction])"
+    shown = page.locator("dialog pre").evaluate_all(told)
+    assert [arabic, "zh", "rtl"] in shown and ["\u6d77\u8fb9", "zh", "ltr"] in shown
+    assert page.locator("dialog .sides mark").all_inner_texts() == ["\u5c0f\u9547"]
 
 
 EVIL = (

@@ -33,9 +33,11 @@ SPREAD = "spread of runs"
 _CHUNK_ROWS = 500
 _CHUNK_CHARS = 4_000_000
 _MOST_STATICS = 64
+_HIDDEN = [Facet("count", name) for name in ("planned", "bad_rows", "side known")]
 _GROUPS = {
     "run": "run", "count": "outcome", "failure": "not scored", "rule": "rule broken", "warning": "warning",
     "preferred": "preferred", "column": "column", "value": "value", "unread": "no value", "preset": "set in code",
+    "valued": "has a value", "label": "people",
 }  # fmt: skip
 
 
@@ -169,22 +171,25 @@ class _Rows:
 
     def head(self) -> dict[str, Any]:
         """What the script starts from."""
+        texts = {name for run in self.reported.runs if run.rows is not None for name in run.rows.texts}
         return {
             "columns": self.columns,
             "starts": self.starts,
             "statics": list(self.statics),
-            "facets": list(_facets(self.reported.facets)),
+            "facets": list(_facets(self.reported.facets, texts)),
             "runs": [_run(run) for run in self.reported.runs],
         }
 
 
-def _facets(table: FacetTable) -> Iterator[dict[str, Any]]:
+def _facets(table: FacetTable, texts: set[str]) -> Iterator[dict[str, Any]]:
+    """What rows can be filtered by; without a group where nobody would choose it from a list."""
     for facet in table.ids:
-        shown = facet.kind != "count" or facet.name not in ("planned", "bad_rows")
+        shown = facet.kind != "valued" and facet not in _HIDDEN
+        shown = shown and not (facet.kind == "column" and facet.name in texts)
         group = facet.name if facet.kind in ("column", "value") else _GROUPS[facet.kind]
         yield {
             "kind": facet.kind,
-            "group": f"{_GROUPS[facet.kind]}: {group}" if group == facet.name else group if shown else "",
+            "group": (f"{_GROUPS[facet.kind]}: {group}" if group == facet.name else group) if shown else "",
             "label": facet_label(facet),
             "rows": table.rows[facet],
         }

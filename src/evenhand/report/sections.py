@@ -89,9 +89,10 @@ class Sections:
     def _count(self, name: str, n: int | None = None) -> Cell:
         return self._n(self._summary.get(name) if n is None else n, Facet("count", name))
 
-    def _mean(self, name: str, fact: Mapping[str, Any]) -> list[Cell]:
-        mean, interval, n = mean_cells(fact)
-        return [Cell(name), Cell(mean, value=fact["mean"]), Cell(interval), Cell(n, value=fact["n"])]
+    def _mean(self, name: str, fact: Mapping[str, Any], *facets: Facet) -> list[Cell]:
+        mean, interval, _ = mean_cells(fact)
+        n = self._n(fact["n"], *(facets or (Facet("valued", name),)))
+        return [Cell(name), Cell(mean, n.facets, fact["mean"]), Cell(interval), n]
 
     def _headline(self) -> Section:
         told = self._summary
@@ -154,23 +155,22 @@ class Sections:
         return Section("Judge and rubric", [], [Table("What was run", ["", ""], cells)])
 
     def _spread(self) -> Section:
-        return Section("Distributions", [], list(self._counted(self._told["distributions"])))
-
-    def _counted(self, fields: Mapping[str, Mapping[str, int]], *also: Facet, of: str = "") -> Iterator[Table]:
         """Counts of values; fields of the same values are in one table."""
+        fields = self._told["distributions"]
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, counts in fields.items():
             alike.setdefault(tuple(counts), []).append(name)
         facts = {**self._summary["criteria"], **self._summary["fields"]}
+        tables = []
         for values, names in alike.items():
             rows = []
             for name in names:
-                cells = [self._n(fields[name][v], *also, Facet("value", name, v)) for v in values]
-                row = [Cell(name), *cells, Cell(f"{sum(fields[name].values()):,}", value=sum(fields[name].values()))]
+                cells = [self._n(fields[name][v], Facet("value", name, v)) for v in values]
+                n = self._n(sum(fields[name].values()), Facet("valued", name))
                 preset = facts[name]["set_in_code"] if name in facts else None
-                rows.append(row if also else [*row, self._n(preset, Facet("preset", name))])
-            columns = ["", *values, "n"] if also else ["", *values, "n", "set in code"]
-            yield Table(f"Verdicts by value{of}", columns, rows, None if also else "shares")
+                rows.append([Cell(name), *cells, n, self._n(preset, Facet("preset", name))])
+            tables.append(Table("Verdicts by value", ["", *values, "n", "set in code"], rows, "shares"))
+        return Section("Distributions", [], tables)
 
     def _slices(self, column: str) -> Section:
         told = self._told["by"][column]
@@ -179,7 +179,11 @@ class Sections:
         for name, part in told.items():
             where = Facet("column", column, name)
             of = [with_mean(part).get(measure) for measure in measures]
-            means = [Cell("-") if fact is None else Cell(" ".join(_short(fact)), value=fact["mean"]) for fact in of]
+            links = [(*self._run, where, Facet("valued", measure)) for measure in measures]
+            means = [
+                Cell("-") if fact is None else Cell(" ".join(_short(fact)), link if fact["n"] else (), fact["mean"])
+                for fact, link in zip(of, links, strict=True)
+            ]
             scored = self._n(part["scored"], where, Facet("count", "scored"))
             rows.append([Cell(name), self._n(part["planned"], where), scored, *means, *self._preferences(part, where)])
         columns = ["", "planned", "scored", *(f"{measure}: mean, 95% interval" for measure in measures)]
@@ -233,7 +237,13 @@ class Sections:
         tables = [Table("Preferred side, the same in every order", self._sides_of(), [self._sides_row()], "shares")]
         if told.get("agreement"):
             columns = ["", "share", "95% interval", "n"]
-            tables.append(Table("Steadiness", columns, [self._mean("same side in both orders", told["agreement"])]))
+            tables.append(
+                Table(
+                    "Steadiness",
+                    columns,
+                    [self._mean("same side in both orders", told["agreement"], Facet("count", "side known"))],
+                )
+            )
         return Section("Preference and order", [], tables)
 
     def _sides_of(self) -> list[str]:
@@ -307,7 +317,9 @@ class Sections:
         ]
         columns = ["", "statistic", "judge and people", "95% interval", "n", "people among each other", "95% interval"]
         people = f"people: {', '.join(told['people'])}; {told['items']['both']} items with labels"
-        return Section("Agreement with people", [people], [Table("Agreement", columns, rows)])
+        counts = [[Cell(name), self._n(n, Facet("label", name))] for name, n in self._told["labels"].items()]
+        tables = [Table("Agreement", columns, rows), Table("Items with labels", ["", "items"], counts)]
+        return Section("Agreement with people", [people], tables)
 
 
 def differences(told: Mapping[str, Any]) -> Table:

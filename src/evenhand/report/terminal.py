@@ -32,6 +32,8 @@ def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
             yield f"--- {message['role']}"
             yield content if isinstance(content, str) else "\n".join(map(_part_line, content))
         for reply in trial["replies"]:
+            if reply["attempt"]:
+                yield from (f"--- re-ask: {message['role']}\n{message['content']}" for message in trial["re_ask"])
             yield f"--- {'re-asked' if reply['attempt'] else 'reply'} ({reply['form']})"
             yield from _reply_lines(reply["reply"])
         yield from _verdict_lines(trial["verdict"])

@@ -28,6 +28,8 @@ function judgedTexts(run, item) {
     ? piecesOf(diff[side], run.language, "differs") : textOf(fields[name], run.language)));
   if (sides.length) parts.push(el("div", { class: "sides" }, ...sides));
   for (const name of item.null_answers || []) parts.push(block(labelled(run, name), el("p", { text: "null: no text at all" })));
+  for (const [rater, said] of Object.entries(item.labels || {})) parts.push(block("Labels of " + rater, textOf(
+    Object.entries(said).map(([name, value]) => name + ": " + value).join("\n"), run.language)));
   for (const [name, value] of Object.entries(item.extra)) parts.push(block(name, textOf(value)));
   return parts;
 }
@@ -85,6 +87,7 @@ function exchanges(run, trial) {
   const parts = trial.prompt.map((message) => block("Prompt: " + message.role, textOf(messageText(message), run.language)));
   for (const sent of trial.replies) {
     const reply = sent.reply;
+    if (sent.attempt) parts.push(...trial.re_ask.map((message) => block("Re-ask: " + message.role, textOf(messageText(message), run.language))));
     const title = (sent.attempt ? "Raw reply to the re-ask" : "Raw reply") + " (" + sent.form + ")";
     const texts = [reply.reasoning && "[reasoning] " + reply.reasoning, reply.refusal && "[refusal] " + reply.refusal,
       reply.text, ...(reply.tool_calls || []).map(([name, said]) =>
