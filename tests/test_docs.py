@@ -27,7 +27,10 @@ import pytest
 
 import local_models
 from evenhand import errors
-from evenhand.cli.main import cli, run
+from evenhand.cli.agree_cmd import NOT_MET
+from evenhand.cli.check_cmd import VIOLATIONS
+from evenhand.cli.judge_cmd import LOW_COVERAGE
+from evenhand.cli.main import INTERRUPTED, cli, run
 from evenhand.functions import FUNCTIONS
 from evenhand.registry import names
 from evenhand.rubric.format import RUBRIC
@@ -239,6 +242,16 @@ def test_reference_names_every_option() -> None:
 def words_of(page: str) -> set[str]:
     """Everything a reference page sets in code type."""
     return set(re.findall(r"`([^`\n]+)`", (DOCS / "reference" / page).read_text(encoding="utf-8")))
+
+
+def test_exit_codes_are_told_once() -> None:
+    """README and reference have the same table, with every code there is."""
+    tables = [
+        re.findall(r"^\| (\d+) \| (.+) \|$", text.partition("## Exit codes\n")[2].partition("\n## ")[0], re.MULTILINE)
+        for text in ((ROOT / "README.md").read_text(), (ROOT / "docs/reference/command-line.md").read_text())
+    ]
+    assert tables[0] == tables[1]
+    assert [int(code) for code, _ in tables[0]] == [*range(5), LOW_COVERAGE, VIOLATIONS, NOT_MET, INTERRUPTED]
 
 
 def test_reference_names_every_error_and_outcome() -> None:

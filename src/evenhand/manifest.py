@@ -19,6 +19,8 @@ from evenhand.rubric.load import load_rubric, parse_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import check_expression
+from evenhand.store import Store
+from evenhand.verdict import Status
 
 _WEIGHT_TOLERANCE = 1e-9
 
@@ -137,19 +139,29 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
     Raises:
         RunError: rubric, judge, settings, short form, re-asking or orders differ; the message shows how.
     """
-    changes = _rubric_changes(old["rubric"], new["rubric"])
-    changes += [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
+    of_rubric = _rubric_changes(old["rubric"], new["rubric"])
+    others = [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
     plan = ("orders", "short", "re_ask")
-    changes += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
+    others += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
     if new["repeats"] < old["repeats"]:
-        changes.append(f"repeats: {old['repeats']} -> {new['repeats']}")
-    if changes:
-        hint = "give another --out, or --fresh to start over; `evenhand rescore` applies new weights or rules"
+        others.append(f"repeats: {old['repeats']} -> {new['repeats']}")
+    if changes := of_rubric + others:
+        hint = "give another --out, or --fresh to start over"
         kept = old["rubric"]["weights"]
+        if not others and all(old["rubric"][key] == new["rubric"][key] for key in ("name", "options")):
+            hint += "; `evenhand rescore` applies new weights or rules to the replies that are stored"
         if kept and kept != new["rubric"]["weights"]:
             given = ",".join(f"{name}={weight!r}" for name, weight in kept.items())
             hint = f"--weights {given} goes on with the weights that the run has; or {hint}"
         raise RunError(f"{folder} holds another run:\n" + "\n".join(f"  {c}" for c in changes), hint=hint)
+
+
+def holds_nothing(store: Store) -> bool:
+    """Whether a run has no reply of its judge, no verdict set in code and no cost: nothing is lost with it."""
+    told = store.manifest
+    if told.get("batches") or (told.get("cost") or {}).get("at_most_usd") or next(store.usages(), None) is not None:
+        return False
+    return all(v.status is Status.FAILED for _, found in store.verdicts() for v in found.values())
 
 
 def _rubric_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

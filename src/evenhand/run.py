@@ -23,7 +23,7 @@ from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge, hidden_images
 from evenhand.keywords import number
-from evenhand.manifest import new_manifest, require_same, rubric_entry
+from evenhand.manifest import holds_nothing, new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
 from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
@@ -249,7 +249,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     """The run's store, new or resumed; a new one is removed again if its input proves bad.
 
     With ``fresh`` the run that was there stays aside until the new one holds an answer: if it ends without, whatever
-    the reason, the old run has its place again.
+    the reason, the old run has its place again. A run that holds nothing yet gives way to a new one.
     """
     number("repeats", spec.repeats)
     manifest = new_manifest(
@@ -268,7 +268,14 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     created = not exists(spec.folder)
     store = Store.create(spec.folder, manifest) if created else Store.open(spec.folder, write=True)
     try:
-        require_same(store.manifest, manifest, str(spec.folder))
+        try:
+            require_same(store.manifest, manifest, str(spec.folder))
+        except RunError:
+            if not holds_nothing(store):
+                raise
+            store.close()  # as after a wrong address: another judge may have the folder
+            remove(spec.folder)
+            created, store = True, Store.create(spec.folder, manifest)
         yield store
         failed = _first_failure(store) if spec.fresh else None
     except InputError:

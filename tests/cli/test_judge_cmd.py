@@ -172,12 +172,27 @@ def test_four_for_another_or_a_locked_run(project: Path, capsys: pytest.CaptureF
     """A folder that holds another run, or is in use, ends with 4 and says how it differs."""
     assert _judge() == 0
     assert _judge(judge="fake:top") == 4
-    assert "judge.spec: 'fake' -> 'fake:top'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "judge.spec: 'fake' -> 'fake:top'" in told
+    assert "rescore" not in told  # which asks no other judge
+    (project / "two.yaml").write_text(SCORE.replace("rubric: ", "# a rule\nrubric: ", 1))
+    assert _judge() == 4
+    assert "`evenhand rescore` applies new weights or rules" in capsys.readouterr().err
+    (project / "two.yaml").write_text(SCORE)
     with Store.open(project / "run", write=True):
         assert _judge() == 4
     assert "in use" in capsys.readouterr().err
     assert run(["rescore", "run", "--weights", "truth=1,style=0"]) == 0
     assert _judge() == 4
+
+
+def test_a_folder_without_an_answer_takes_another_judge(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a wrong address the right one has the folder; once there is an answer no other judge has."""
+    assert _judge("--attempts", "1", "--base-url", "http://127.0.0.1:9/v1", judge="openai:m") == 3
+    assert _judge(judge="fake:error") == 3
+    assert _judge() == 0
+    assert "6 of 6 scored" in capsys.readouterr().out
+    assert _judge(judge="fake:error") == 4
 
 
 def test_five_under_the_declared_coverage(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
