@@ -2,10 +2,12 @@
 
 const MOST_CELLS = 4e6;
 
-/** Words of both texts; marked are those outside their longest common subsequence. */
+const WORD = /(?:[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_]+|[^])\s*/gu;
+
+/** Words of both texts, each with the space after it; marked are those outside their longest common subsequence. */
 function wordDiff(a, b) {
-  const left = a.match(/\s+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_]+|[^]/gu) || [];
-  const right = b.match(/\s+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_]+|[^]/gu) || [];
+  const texts = [a.match(WORD) || [], b.match(WORD) || []];
+  const [left, right] = texts.map((words) => words.map((word) => word.trim()));
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) start++;
   let ends = 0;
@@ -29,7 +31,7 @@ function wordDiff(a, b) {
     else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i++;
     else j++;
   }
-  return [left, right].map((words, side) => joined(words.map((word, k) => [
+  return texts.map((words, side) => joined(words.map((word, k) => [
     word, k >= start && k < words.length - ends && !common[side].has(k)])));
 }
 
