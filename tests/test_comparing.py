@@ -285,3 +285,14 @@ def test_an_interval_ends_where_the_scale_does(shared: bool, tmp_path: Path) -> 
     assert found["difference"]["ci"] == [-4, 4]
     assert found["detectable"] is None
     assert found["paired"] is shared
+
+
+def test_a_system_that_is_a_number_has_one_name(tmp_path: Path) -> None:
+    """A whole number is one system, written as a float or not."""
+    rows = [
+        {"question": f"q{k}", "answer": f"score {score}.", "system": system if k % 2 else float(system)}
+        for system in (1, 2)
+        for k, score in enumerate((1, 5, 2))
+    ]
+    told = evenhand.compare(judged(rows, tmp_path), by="system")
+    assert {name: system["planned"] for name, system in told["systems"].items()} == {"1": 3, "2": 3}

@@ -475,3 +475,13 @@ def test_a_control_of_huge_or_tiny_numbers_is_one_of_usual_ones() -> None:
         assert told["control"][0]["unit"] == pytest.approx(usual["control"][0]["unit"] * scale, abs=0)
         assert told["control"][0]["value"] == pytest.approx(usual["control"][0]["value"])
         assert [s["strength"] for s in told["systems"]] == pytest.approx([s["strength"] for s in usual["systems"]])
+
+
+def test_a_system_has_one_name_however_a_table_writes_it() -> None:
+    """A number is its text, whole ones without a fraction; what is neither text nor number names no system."""
+    written = [("1", 2), (1.0, "2"), (1, 2.0)]
+    rows = [{"system_a": a, "system_b": b, "preference": "AB"[n % 2]} for n, (a, b) in enumerate(written * 2)]
+    assert [s["system"] for s in table_ranking(rows)["systems"]] == ["1", "2"]
+    for odd, told in ((["x"], "a list"), ({"x": 1}, "an object"), (True, "a truth value"), (" ", "is blank")):
+        with pytest.raises(InputError, match=f"row 2.*system_b is.*{told.removeprefix('is ')}"):
+            table_ranking([*rows[:1], {**rows[1], "system_b": odd}, *rows[2:]])

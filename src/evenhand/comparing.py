@@ -18,6 +18,7 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.item import Item
 from evenhand.keywords import number, text
 from evenhand.rubric.model import Rubric
+from evenhand.slices import label
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.stats.paired import (
@@ -119,7 +120,7 @@ def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "s
             continue
         question, group = question_of(row.item, rubric), group_of(row.item, rubric.aggregate)
         for verdict in _planned(store, verdicts):
-            scores.add(str(source[by]), question, group, verdict, how)
+            scores.add(label(source[by]), question, group, verdict, how)
     if not scores.planned:
         raise UnknownNameError("column", by, columns)
     if not rubric.aggregate.robustness:

@@ -18,6 +18,7 @@ from evenhand.agreeing import COMPOSITE, Labels, judged
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.keywords import text
 from evenhand.rubric.model import OutputField, Rubric
+from evenhand.slices import label
 from evenhand.stats.calibration import isotonic_mean, two_stage_mean
 from evenhand.stats.correction import (
     Sample,
@@ -143,7 +144,7 @@ def _rows(
         source = {**item.extra, **item.fields}
         about[item.id] = {k: str(v) for k, v in source.items() if isinstance(v, str | int | float) and len(str(v)) < 40}
         if by is not None:
-            about[item.id][by] = None if source.get(by) is None else str(source[by])
+            about[item.id][by] = None if source.get(by) is None else label(source[by])
             questions[item.id] = question_of(item, rubric) if rubric.mode == "score" else item.id
     if by is not None and all(known[by] is None for known in about.values()):
         raise UnknownNameError("column", by, {name for known in about.values() for name in known} - {by})

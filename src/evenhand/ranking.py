@@ -10,9 +10,11 @@ from evenhand.controls import control_names, difference, unavailable
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
 from evenhand.item import Item, content_id
+from evenhand.item_values import Mistake, read_id
 from evenhand.keywords import number, texts
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
+from evenhand.slices import label
 from evenhand.sources import bad_row, open_source
 from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store
@@ -153,7 +155,7 @@ def table_ranking(
             if (lacking and rows == 1) or len(problems) >= _TOLD:  # the other rows will lack the same
                 break
             continue
-        a, b = (str(raw.values[column]) for column in systems)
+        a, b = (str(read_id(raw.values[column])) for column in systems)
         prompt = next((raw.values[name] for name in ("prompt", _PROMPT) if raw.values.get(name) is not None), None)
         clustered |= prompt is not None
         order = _word(raw.values.get("order"))
@@ -188,12 +190,20 @@ def _lacking(row: Mapping[str, Any], systems: tuple[str, str], controls: Sequenc
 
 def _wrong(row: Mapping[str, Any], systems: tuple[str, str]) -> list[Problem]:
     """What keeps a row from being a comparison."""
-    found = [Problem(None, "", f"{name} is blank", "name the system") for name in systems if not _word(row[name])]
+    found = [Problem(None, "", f"{name} {why}", "name the system") for name in systems if (why := _unnamed(row[name]))]
     for name, legal in (("preference", ("a", "b", "tie")), ("order", ("ab", "ba"))):
         if (word := _word(row.get(name))) and word not in legal:
             words = "ab or ba" if name == "order" else "A, B or tie"
             found.append(Problem(None, "", f"{name} is {row[name]!r:.60}", f"make it {words}, or leave it blank"))
     return found
+
+
+def _unnamed(value: Any) -> str:
+    """Why a value names no system; "" where it does."""
+    try:
+        return "is blank" if read_id(value) is None else ""
+    except Mistake as mistake:
+        return str(mistake)
 
 
 def _table_differences(row: Mapping[str, Any], names: Sequence[str], problems: list[Problem]) -> list[float]:
@@ -346,7 +356,7 @@ def _systems(item: Item, rubric: Rubric, columns: tuple[str, str]) -> tuple[str,
     prompt = item.extra.get(_PROMPT)
     if prompt is None:  # pairs that were not made here
         prompt = content_id({n: v for n, v in item.fields.items() if n not in rubric.item.responses})
-    return str(prompt), str(a), str(b)
+    return str(prompt), label(a), label(b)
 
 
 def _comparisons(

@@ -43,8 +43,10 @@ class Column:
 
 
 def label(value: Any) -> str:
-    """A value as the name of a slice."""
+    """A value as the name of a slice, or of a system; a whole number has one name, as a float too."""
     told = ", ".join(map(str, value)) if isinstance(value, tuple) else value
+    if isinstance(told, float) and told.is_integer():
+        return f"{told:.0f}"
     return "(none)" if told is None or value == () else str(told)
 
 
