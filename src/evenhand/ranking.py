@@ -321,7 +321,7 @@ class _Tally:
         return {
             "tie": found.tie.as_dict(),
             "order": found.order.as_dict() if found.order else None,
-            "control": [{"name": name, "unit": float(unit), **effect.as_dict()} for name, unit, effect in controls],
+            "control": [{**effect.as_dict(), "name": name, "unit": float(unit)} for name, unit, effect in controls],
             "separability": found.separability.as_dict(),
         }
 
