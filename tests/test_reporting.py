@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from evenhand.report.plain import flat
 from evenhand.report.sections import Sections
 from evenhand.reported import Reported, ReportedRun
 from evenhand.store import Store
+from evenhand.verdict import Distribution, FieldOutcome
 from rubric_texts import rubric
 from runs import GOOD, LIE, SCORE, rows, run_it, write_jsonl, write_script
 
@@ -128,14 +130,17 @@ def test_page_names_its_policy(mixed: Path, tmp_path: Path) -> None:
 
 def test_report_is_refused(mixed: Path, tmp_path: Path) -> None:
     """A name without a known ending, an unknown format or column, or a run given twice, is told before writing."""
+    (tmp_path / "labels.json").write_text('[{"id": "i0", "truth": 3}]', encoding="utf-8")
     for out, how, error in (
         ("r.pdf", {}, InputError), ("r.html", {"to": "pdf"}, UnknownNameError),
         ("r.html", {"by": "nothing"}, UnknownNameError), ("no/r.html", {}, InputError),
+        ("labels.json", {"labels": tmp_path / "labels.json"}, InputError),
     ):  # fmt: skip
         with pytest.raises(error):
             write_report(mixed, tmp_path / out, **how)
     with pytest.raises(EvenhandError, match="twice"):
         write_report([mixed, mixed], tmp_path / "r.html")
+    assert "truth" in (tmp_path / "labels.json").read_text(encoding="utf-8")
     assert list(tmp_path.glob("*.html")) == [] and list(tmp_path.glob(".evenhand*")) == []
 
 
@@ -209,6 +214,40 @@ def test_item_shows_the_re_ask(mixed: Path, tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(SCORE.replace("a clear lie", "another"), encoding="utf-8")
     assert run(["rescore", str(mixed), "--rubric", str(tmp_path / "other.yaml")]) == 0
     assert inspect_item(mixed, "i3")["trials"][0]["re_ask"] == []
+
+
+def test_expected_values_count_for_the_nearest_legal_one(mixed: Path, tmp_path: Path) -> None:
+    """Distributions of expected values add up to their n; a mean between two points counts for the nearer."""
+    spread = FieldOutcome(3, distribution=Distribution({3: 0.7, 4: 0.3}, 0.0))
+    with Store.open(mixed, write=True) as store:
+        verdicts = [(key, v) for _, found in store.verdicts() for key, v in found.items() if v.value("truth") == 3]
+        store.replace_verdicts((key, replace(v, fields={**v.fields, "truth": spread})) for key, v in verdicts)
+    out = write_report(mixed, tmp_path / "r.json", value="expected")
+    told = json.loads(out.read_text(encoding="utf-8"))["runs"][0]
+    fact = told["summary"]["criteria"]["truth"]
+    assert told["summary"] == Run(mixed).summary(value="expected")
+    preset = fact["set_in_code"]
+    assert told["distributions"]["truth"] == {"0": preset, "1": 0, "2": 0, "3": fact["n"] - preset, "4": 0}
+    assert write_report(mixed, tmp_path / "r.html", value="expected").exists()
+
+
+def test_columns_of_text_are_no_filters(tmp_path: Path) -> None:
+    """A column of few short values is something to find rows by, also under --by; a column of texts is none."""
+    given = [{**row, "kind": f"k{n % 2}", "note": f"n{n}", "long": "x" * 100} for n, row in enumerate(rows(40))]
+    run_it(given, rubric(SCORE), "fake", tmp_path / "run")
+    with Store.open(tmp_path / "run") as store:
+        found = RunRows(store, Run(tmp_path / "run").rubric, "r", "stated", [], details=False)
+        kinds = [{facet.value for facet in row.facets if facet[:2] == ("column", "kind")} for row in found]
+    assert kinds == [{f"k{n % 2}"} for n in range(40)]
+    assert found.texts == {"note", "long"}
+
+
+def test_run_without_texts_or_verdicts_has_a_report(tmp_path: Path) -> None:
+    """What was not kept or not scored is told, and stops no report."""
+    run_it(rows(3), rubric(SCORE), "fake:garbage", tmp_path / "run", store_texts=False)
+    text = write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Nothing was scored" in text
+    assert write_report(tmp_path / "run", tmp_path / "r.html").exists()
 
 
 @pytest.fixture
