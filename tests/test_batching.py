@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evenhand.api import Run, make_spec
-from evenhand.errors import BackendError, InputError, RunError
+from evenhand.errors import AccessError, BackendError, InputError, RunError
 from evenhand.run import run
 from evenhand.runners import batch
 from evenhand.runners.local import Stop
@@ -255,19 +255,6 @@ def test_a_judge_without_batches_is_told(tmp_path: Path, judge: str) -> None:
         run_it(rows(1), TWO, spec, tmp_path / "run", batch=True, base_url="http://127.0.0.1:9/v1")
 
 
-def test_a_cap_goes_with_no_batch(tmp_path: Path) -> None:
-    """All is handed in before any of it is paid for, so that a cap can't hold: refused before anything is sent."""
-    options = {"prices": write_prices(tmp_path), "max_cost": 1.0, "max_tokens": 100, "batch": True}
-    with pytest.raises(InputError, match="does not hold for batches"):
-        run_it(rows(1), TWO, "openai:m", tmp_path / "run", base_url="http://127.0.0.1:9/v1", **options)
-
-
-def write_prices(folder: Path) -> str:
-    """A table of prices of the judge."""
-    (folder / "prices.json").write_text(json.dumps({"m": {"input": 1, "output": 2}}))
-    return str(folder / "prices.json")
-
-
 def test_a_server_without_batches_is_told(tmp_path: Path, server: FakeServer) -> None:
     """A server that only speaks chat completions answers 404: the run ends, what was asked live is stored."""
     url = server.with_faults(batch="none", reply=json.dumps(GOOD))
@@ -275,3 +262,17 @@ def test_a_server_without_batches_is_told(tmp_path: Path, server: FakeServer) ->
         _judge("openai:m", tmp_path / "run", url)
     assert len(statuses(tmp_path / "run")) == 1
     assert _under_way(tmp_path / "run") == []
+
+
+def test_a_refused_key_in_a_batch_is_no_dead_end(tmp_path: Path) -> None:
+    """The run ends with what else was answered stored; the next command hands the refused requests in again."""
+    with FakeServer(reply=json.dumps(GOOD)) as server:
+        out = tmp_path / "run"
+        _judge("openai:m", out, server.url, limit=1)
+        server.behave(fault="401:first1", reply=json.dumps(GOOD))
+        with pytest.raises(AccessError, match="401"):
+            _judge("openai:m", out, server.url)
+        server.behave(reply=json.dumps(GOOD))
+        _judge("openai:m", out, server.url)
+        assert set(statuses(out).values()) == {"scored"} and len(statuses(out)) == N
+        assert _under_way(out) == []

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.backend import Backend
-from evenhand.errors import InputError, RunError
+from evenhand.errors import RunError
 from evenhand.judging import Answer, Asker
-from evenhand.runners.batch import Kept, batch_wire, run_batches
+from evenhand.runners.batch import Kept, batch_wire, purse_of, run_batches
 from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.trial import Trial
@@ -17,19 +17,15 @@ from evenhand.trial import Trial
 _ENTRY = "batches"
 
 
-def require_batch(
-    batch: bool, max_cost: float | None, manifest: Mapping[str, Any], backend: Backend, folder: Path
-) -> None:
+def require_batch(batch: bool, manifest: Mapping[str, Any], backend: Backend, folder: Path) -> None:
     """Refuse what can't be done, before anything is sent.
 
     Raises:
-        InputError: batches are asked for, and the judge has none, or there is a cap.
+        InputError: batches are asked for, and the judge has none.
         RunError: the run waits for batches, and is to go on without them: what they answer would be paid for twice.
     """
     if batch:
         batch_wire(backend)
-        if max_cost is not None:  # all is handed in before any of it is paid for
-            raise InputError("--max-cost does not hold for batches", hint="leave one of the two out")
     elif under_way := manifest.get(_ENTRY):
         ids = ", ".join(str(entry["id"]) for entry in under_way)
         raise RunError(
@@ -48,16 +44,22 @@ async def ask_batches(
     done: Callable[[Answer], None],
 ) -> None:
     """Ask trials as `evenhand.runners.batch.run_batches` does, with what must survive a kill kept in the store."""
+    purse = purse_of(asker)
+    if purse is not None:
+        purse.close()  # so that there is an entry to go on with
 
-    def keep(kept: Kept) -> None:
-        store.update_manifest(**{_ENTRY: kept}, form=asker.form.proved)
+    def entries(kept: Kept) -> dict[str, Any]:
+        found: dict[str, Any] = {_ENTRY: kept, "form": asker.form.proved}
+        if purse is not None:
+            found["cost"] = {**store.manifest["cost"], "at_most_usd": purse.at_most()}
+        return found
 
     await run_batches(
         trials,
         asker,
-        store.append,
+        lambda answers, kept: store.append(answers, **entries(kept)),
         kept=store.manifest.get(_ENTRY) or [],
-        keep=keep,
+        keep=lambda kept: store.update_manifest(**entries(kept)),
         attempts=attempts,
         stop=stop,
         say=say,

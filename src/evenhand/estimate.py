@@ -39,7 +39,7 @@ def estimate(spec: RunSpec) -> dict[str, Any]:
             asker = make_asker(dry, store, backend)
             total, _ = count(dry, store)
             found = sample(asker, pending(dry, store), total)
-            cost = None if price is None else asdict(forecast(found, price, asker))
+            cost = None if price is None else asdict(forecast(found, price, asker, batch=spec.batch))
             rows, bad = store.count_rows()
     first = next(iter(found.requests), None)
     parts = [part for request in found.requests for part in parts_of(request) if part["type"] != "text"]

@@ -25,6 +25,7 @@ _USD = Number(0, 1_000_000, whole=False)
 _TOKENS = Number(1, 10**9)
 _COLUMNS: Mapping[str, Number] = {
     "input": _USD, "output": _USD, "cached": _USD, "request": _USD, "max_output": _TOKENS, "image_tokens": _TOKENS,
+    "batch": Number(0, 1, whole=False, above=True),
 }  # fmt: skip
 _NEEDED = ("input", "output")
 _OTHER_SERVERS = "openai"  # the backend for servers of anybody: its name tells no provider
@@ -41,6 +42,7 @@ class Price:
         request: US dollars a request, beside its tokens.
         max_output: Most tokens a reply of the model can have; None where nobody said.
         image_tokens: Most prompt tokens an image counts as; None where nobody said.
+        batch: The part of all this that a request of a batch costs, as in 0.5; 1 where nobody said.
         source: Where the price is from, as in "genai-prices 0.2.3, openai/gpt-4o".
         date: Day of the source, as in "2026-05-01": of the file's last change; of the look-up, for maintained data.
     """
@@ -52,6 +54,7 @@ class Price:
     request: float = 0.0
     max_output: int | None = None
     image_tokens: int | None = None
+    batch: float = 1.0
     source: str = ""
     date: str = ""
 
@@ -83,12 +86,22 @@ class Price:
         tokens = prompt_tokens * _at(self.input, length) + output_tokens * _at(self.output, length)
         return self.request + tokens / _MILLION
 
+    def in_batches(self) -> Price:
+        """The price of a request that is asked in a batch."""
+
+        def less(rate: Rate | None) -> Rate:
+            return tuple((start, price * self.batch) for start, price in rate or ())
+
+        made = replace(self, input=less(self.input), output=less(self.output), request=self.request * self.batch)
+        return replace(made, cached=less(self.cached) or None, written=less(self.written) or None, batch=1.0)
+
     def plain(self) -> dict[str, Any]:
         """As plain data, for the manifest; rates of one step as a number."""
         rates = {name: getattr(self, name) for name in ("input", "output", "cached", "written")}
         told = {name: rate[0][1] if len(rate) == 1 else [list(step) for step in rate] for name, rate in rates.items()
                 if rate is not None}  # fmt: skip
         rest = {name: getattr(self, name) for name in ("request", "max_output", "image_tokens")}
+        rest["batch"] = None if self.batch == 1 else self.batch
         return {**told, **{name: value for name, value in rest.items() if value}, "source": self.source,
                 "date": self.date}  # fmt: skip
 
@@ -131,7 +144,8 @@ def read_prices(file: str | Path) -> list[tuple[str, Price]]:
 
     A model is its exact name, ``backend:name``, or a pattern with * and ?. Prices are US dollars per million tokens:
     ``input`` and ``output``, both needed, and ``cached``; ``request`` is US dollars a request. ``max_output`` is the
-    most tokens a reply can have, ``image_tokens`` the most that an image counts as.
+    most tokens a reply can have, ``image_tokens`` the most that an image counts as, ``batch`` the part of all prices
+    that a request of a batch costs.
 
     Raises:
         InputError: it can't be read, is of another kind, or has mistakes; all of them are told, with their lines.
@@ -199,7 +213,7 @@ def _checked(
 
 def _price(values: Mapping[str, Any], source: str, date: str) -> Price:
     made: dict[str, Any] = {key: ((0, float(values[key])),) for key in ("input", "output", "cached") if key in values}
-    made |= {key: values[key] for key in ("request", "max_output", "image_tokens") if key in values}
+    made |= {key: values[key] for key in ("request", "max_output", "image_tokens", "batch") if key in values}
     return Price(**made, source=source, date=date)
 
 

@@ -48,6 +48,7 @@ class Purse:
         cap: US dollars that may be spent in all; None for no cap.
         paid: What the stored replies cost, in billionths.
         spent: What may have been spent before at most, in billionths; at least ``paid``.
+        handed_in: The part of that which is set aside for batches under way.
         save: Keeps what may be spent at most, in US dollars, before it is.
 
     Attributes:
@@ -56,15 +57,24 @@ class Purse:
     """
 
     def __init__(
-        self, price: Price, *, cap: float | None, paid: int, spent: int, save: Callable[[float], None]
+        self,
+        price: Price,
+        *,
+        cap: float | None,
+        paid: int,
+        spent: int,
+        save: Callable[[float], None],
+        handed_in: int = 0,
     ) -> None:
-        self.paid, self.maybe, self.reserved = paid, max(0, spent - paid), 0
+        open_ = max(0, spent - paid)
+        self.reserved = min(open_, handed_in)
+        self.paid, self.maybe = paid, open_ - self.reserved
         self.stopped: str | None = None
         self.remedy: str | None = None
-        self._price = price
+        self._price, self._price_later = price, price.in_batches()
         self._cap = None if cap is None else int(cap * NANO)
         self._save = save
-        self._saved = self.spent
+        self._saved = self.spent + self.reserved
         self._inflight = 0
         self._waiting: deque[tuple[int, asyncio.Future[Hold]]] = deque()
 
@@ -80,7 +90,7 @@ class Purse:
             RunError: it would pass the cap even with nothing in flight; from then on always.
         """
         turn: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._bound(request), turn))
+        self._waiting.append((self._bound(request, self._price), turn))
         self._serve()
         try:
             return await turn
@@ -100,21 +110,53 @@ class Purse:
         Returns:
             The usage with its cost: that of the server, else by price; None where it can't be told.
         """
-        self.reserved -= held.bound
         self._inflight -= 1
-        priced = None if usage is None else priced_usage(usage, self._price)
-        if priced is None:
-            self.maybe += held.bound if usage is not None or maybe_paid else 0
-        else:
-            assert priced.cost_usd is not None
-            self._pay(nano(priced.cost_usd), held)
+        priced = self._settled(held.bound, usage, self._price, maybe_paid)
         self._serve()
         return priced
 
+    def hand_in(self, request: Request) -> int | None:
+        """Set aside what a request may cost that a batch will answer, to be saved with `at_most` before it is sent.
+
+        Returns:
+            That, in billionths; None where there is no room for it, or nothing more is paid for.
+
+        Raises:
+            RunError: what it may cost has no bound.
+        """
+        bound = self._bound(request, self._price_later)
+        if self.stopped is not None or not self._fits(bound):
+            return None
+        self.reserved += bound
+        return bound
+
+    def collect(self, request: Request, usage: Usage | None, *, maybe_paid: bool = False) -> Usage | None:
+        """A batch told how a request that was handed in ended; as `settle`, once for each."""
+        return self._settled(self._bound(request, self._price_later), usage, self._price_later, maybe_paid)
+
+    def priced(self, usage: Usage) -> Usage:
+        """The usage of a request that was collected before, with its cost as far as it can be told."""
+        return priced_usage(usage, self._price_later) or usage
+
+    def give_back(self, handed_in: int, *, maybe_paid: bool) -> None:
+        """What was set aside for a batch that gives no results, in billionths."""
+        handed_in = min(handed_in, self.reserved)
+        self.reserved -= handed_in
+        self.maybe += handed_in if maybe_paid else 0
+
+    def no_room(self, request: Request) -> None:
+        """Stop, as nothing is under way that could free enough for this request."""
+        if self.stopped is None:
+            self._stop_at(self._bound(request, self._price_later))
+
+    def at_most(self) -> float:
+        """What may be spent at most, set aside included, in US dollars; it must be saved now."""
+        self._saved = self.spent + self.reserved
+        return self._saved / NANO
+
     def close(self) -> None:
         """Save what was spent, no more than that."""
-        self._saved = self.spent + self.reserved
-        self._save(self._saved / NANO)
+        self._save(self.at_most())
 
     def ended(self, left: int) -> RunError:
         """The error of a run that stopped for want of money, with so many trials left."""
@@ -123,11 +165,28 @@ class Purse:
         told = f"{usd(self.paid / NANO)} paid{maybe}{cap}; {counted(left, 'trial')} left"
         return RunError(f"{self.stopped}\n  {told}; what was answered is stored", hint=self.remedy)
 
-    def _pay(self, cost: int, held: Hold) -> None:
+    def _settled(self, bound: int, usage: Usage | None, price: Price, maybe_paid: bool) -> Usage | None:
+        self.reserved -= min(bound, self.reserved)  # less where prices changed since it was handed in
+        priced = None if usage is None else priced_usage(usage, price)
+        if priced is None:
+            self.maybe += bound if usage is not None or maybe_paid else 0
+        else:
+            assert priced.cost_usd is not None
+            self._pay(nano(priced.cost_usd), bound)
+        return priced
+
+    def _fits(self, bound: int) -> bool:
+        return self._cap is None or self.spent + self.reserved + bound <= self._cap
+
+    def _stop_at(self, bound: int) -> None:
+        self.stopped = f"--max-cost is reached: the next request may cost {usd(bound / NANO)}"
+        self.remedy = "the same command with a higher --max-cost goes on"
+
+    def _pay(self, cost: int, bound: int) -> None:
         self.paid += cost
-        if self._cap is not None and cost > held.bound and self.stopped is None:
+        if self._cap is not None and cost > bound and self.stopped is None:
             self.stopped = (
-                f"a reply cost {usd(cost / NANO)}, more than the {usd(held.bound / NANO)} it could by --max-tokens and "
+                f"a reply cost {usd(cost / NANO)}, more than the {usd(bound / NANO)} it could by --max-tokens and "
                 "the prices"
             )
             self.remedy = "one of the two does not hold at this endpoint, so that --max-cost can't; see --prices FILE"
@@ -138,12 +197,10 @@ class Purse:
         while self._waiting:
             bound, turn = self._waiting[0]
             if not turn.done():
-                fits = self._cap is None or self.spent + self.reserved + bound <= self._cap
-                if self.stopped is None and not fits:
+                if self.stopped is None and not self._fits(bound):
                     if self._inflight:
                         return
-                    self.stopped = f"--max-cost is reached: the next request may cost {usd(bound / NANO)}"
-                    self.remedy = "the same command with a higher --max-cost goes on"
+                    self._stop_at(bound)
                 if self.stopped is None:
                     self._cover(bound)
                 if self.stopped is None:
@@ -166,12 +223,12 @@ class Purse:
             except RunError as error:  # what can't be kept may not be spent
                 self.stopped, self.remedy = error.message, error.hint
 
-    def _bound(self, request: Request) -> int:
-        output = most_output(request.settings, self._price)
-        prompt = most_prompt(request, self._price)
+    def _bound(self, request: Request, price: Price) -> int:
+        output = most_output(request.settings, price)
+        prompt = most_prompt(request, price)
         if self._cap is not None and (output is None or prompt is None):
             raise RunError("what this request may cost has no bound, so that --max-cost can't hold")
-        return nano(self._price.at_most(prompt or 0, output or 0))
+        return nano(price.at_most(prompt or 0, output or 0))
 
 
 def priced_usage(usage: Usage, price: Price) -> Usage | None:

@@ -219,11 +219,12 @@ async def run(
                 store.update_manifest(images_not_shown=hidden)
                 progress.warn(f"{spec.rubric.name} does not show the judge the images of {counted(hidden, 'item')}")
             asker = make_asker(spec, store, backend)
-            require_batch(spec.batch, spec.max_cost, store.manifest, backend, spec.folder)
+            require_batch(spec.batch, store.manifest, backend, spec.folder)
             total, stored = count(spec, store)
             progress.start(total, stored)
             concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
-            money = paying(store, asker, price, spec.max_cost, lambda: pending(spec, store), total - stored, progress)
+            todo, left = (lambda: pending(spec, store)), total - stored
+            money = paying(store, asker, price, spec.max_cost, todo, left, progress, batch=spec.batch)
             with money, taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
                 asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:

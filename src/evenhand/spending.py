@@ -90,8 +90,11 @@ class Forecast:
         return f"about {usd(self.likely, 2)} ({span}) for {counted(self.calls, 'call')}"
 
 
-def forecast(found: Sample, price: Price, asker: Asker) -> Forecast:
-    """What the calls of a sample will cost, at a price."""
+def forecast(found: Sample, live: Price, asker: Asker, *, batch: bool = False) -> Forecast:
+    """What the calls of a sample will cost, at the price of live requests; with ``batch`` all but the first trial's are
+    asked in batches.
+    """
+    price = live.in_batches() if batch else live
     re_ask = asker.may_re_ask
     low = likely = high = 0.0
     bounded, dearest = True, 0.0
@@ -108,14 +111,14 @@ def forecast(found: Sample, price: Price, asker: Asker) -> Forecast:
         once = price.at_most(tokens, output)
         again = price.at_most(tokens + output + _COMPLAINTS, output) if re_ask else 0.0
         high += once + again
-        dearest = max(dearest, once)
+        dearest = max(dearest, live.at_most(tokens, output))
     supposes = {
         "low": f"{BYTES_A_TOKEN} bytes a token, no re-asks, {_BRIEF} tokens for each text of a reply",
         "likely": f"re-asks of {_RE_ASKED:.0%}, {_LONG} tokens for each text; a judge that reasons first writes more",
         "high": "a token a byte, replies of the most tokens there can be, every re-ask and form probe; no tries again",
     }
     scale = found.scale
-    most = high * scale + (asker.form.probes * dearest if found.calls else 0.0)
+    most = high * scale + ((asker.form.probes + batch) * dearest if found.calls else 0.0)
     return Forecast(found.calls, low * scale, likely * scale, most if bounded else None, supposes)
 
 
@@ -195,6 +198,7 @@ def open_purse(store: Store, price: Price, *, cap: float | None) -> Purse:
         cap=cap,
         paid=paid,
         spent=spent,
+        handed_in=sum(entry.get("held", 0) for entry in store.manifest.get("batches") or ()),
         save=lambda at_most: store.update_manifest(cost={**entry, "at_most_usd": at_most}),
     )
 
@@ -208,6 +212,8 @@ def paying(
     trials: Callable[[], Iterator[Trial]],
     left: int,
     progress: Told,
+    *,
+    batch: bool = False,
 ) -> Iterator[None]:
     """Trials are asked with a purse, where their judge costs something.
 
@@ -219,6 +225,7 @@ def paying(
         trials: The trials that are still to be asked.
         left: How many they are.
         progress: Told what asking will cost.
+        batch: Trials are asked in batches.
 
     Raises:
         InputError: there is a cap, and what may be spent has no bound, or nobody knows what was.
@@ -234,7 +241,7 @@ def paying(
         require_bounded(asker.rubric, price, store.items(read_now=True))
     assert isinstance(backend, Paced)
     backend.purse = purse = open_purse(store, price, cap=cap)
-    progress.forecast(forecast(sample(asker, trials(), left), price, asker), cap)
+    progress.forecast(forecast(sample(asker, trials(), left), price, asker, batch=batch), cap)
     try:
         yield
     except RunError:

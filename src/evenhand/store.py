@@ -284,19 +284,17 @@ class Store:
 
     # trials
 
-    def append(self, answers: Sequence[Answer]) -> None:
-        """Store verdicts and replies in one transaction; when it returns, they survive a kill."""
+    def append(self, answers: Sequence[Answer], **entries: Any) -> None:
+        """Store verdicts, replies and new entries of the manifest in one transaction; then they survive a kill."""
         now = time.time()
         with self._transaction():
             for answer in answers:
                 self._put_verdict(answer.key, answer.verdict, now)
-                self._db.executemany(
-                    "INSERT INTO reply VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
-                        for e in answer.exchanges
-                    ],
-                )
+                for e in answer.exchanges:
+                    reply = (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
+                    self._db.execute("INSERT INTO reply VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", reply)
+            if entries:
+                write_manifest(self._db, entries)
 
     def replace_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], **entries: Any) -> None:
         """Store verdicts read again from the stored replies, and the manifest's new entries: all or nothing."""

@@ -439,6 +439,10 @@ def test_the_region_makes_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-x-1")
     opened = load("backend", "bedrock")(BackendSettings(model="arn:aws:x/y"))
     assert opened._url == "https://bedrock-runtime.eu-x-1.amazonaws.com/model/arn%3Aaws%3Ax%2Fy/converse"
+    for wrong in ("mars", "host.invalid/?x=", "host.invalid#", "us-east-1.host.invalid/", "us east 1"):
+        monkeypatch.setenv("AWS_REGION", wrong)  # the key would go to another host
+        with pytest.raises(InputError, match="is no AWS region"):
+            load("backend", "bedrock")(BackendSettings(model="m"))
 
 
 @pytest.mark.parametrize("provider", ["openai", *WIRES])

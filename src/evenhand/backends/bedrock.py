@@ -29,7 +29,8 @@ _FINISH = {
     "model_context_window_exceeded": "length",
 }
 _STOPPED = ("guardrail_intervened", "content_filtered")
-_REGION = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")
+_REGION_OF_HOST = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 
 
 class ConverseWire(Wire):
@@ -62,11 +63,13 @@ class ConverseWire(Wire):
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
         if settings.base_url is None and self.place.url_env not in os.environ and not region:
             raise InputError("no AWS region", hint="set AWS_REGION, or give the address as --base-url")
+        if region and not _REGION.fullmatch(region):  # it becomes part of the host that the key goes to
+            raise InputError(f"{region!r} is no AWS region", hint="set AWS_REGION, as in us-east-1")
         place = replace(self.place, url=f"https://bedrock-runtime.{region}.amazonaws.com")
         found = find_endpoint(settings.base_url, settings.headers, place)
         named = any(name in os.environ for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"))
         if "authorization" not in {name.lower() for name in found.headers} and (named or not found.loopback):
-            told = _REGION.match(urlsplit(found.base).hostname or "")
+            told = _REGION_OF_HOST.match(urlsplit(found.base).hostname or "")
             if not (region := told[1] if told else region):
                 raise InputError(f"no AWS region for {found.base}", hint="set AWS_REGION")
             self._signer = Signer(region)
