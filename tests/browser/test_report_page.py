@@ -87,6 +87,18 @@ def test_table_filters_sorts_and_searches(scored: Path, opened: Open) -> None:
     assert ids_of(page) == ["i4"]
 
 
+def test_contents_lead_to_their_parts(scored: Path, opened: Open) -> None:
+    """The list at the top leads to each part and to the items; the items can be reached without a mouse."""
+    page = opened(scored)
+    for name in ("Rules", "All items"):
+        page.get_by_role("navigation").get_by_role("link", name=name).click()
+        heading = page.get_by_role("heading", name=name, exact=True)
+        page.wait_for_function(
+            "heading => Math.abs(heading.getBoundingClientRect().top) < 400", arg=heading.element_handle()
+        )
+        page.evaluate("scrollTo(0, 0)")
+
+
 def test_keyboard_reaches_every_row(scored: Path, opened: Open) -> None:
     """Arrows, Home and End move through the rows, Enter opens one, Escape leads back to it."""
     page = opened(scored)

@@ -58,16 +58,24 @@ def write_page(reported: Reported, path: Path, *, charts: bool = False) -> None:
         rows = _Rows(file, reported)
         rows.write()
         told = reported.facts()
-        ids = reported.facets.ids
-        drawn = _drawing() if charts else lambda _: ""
-        body = [_header(reported, told), *(_section(section, ids, drawn) for section in together(told))]
-        several = len(reported.runs) > 1
-        for run, facts in zip(reported.runs, told["runs"], strict=True):
-            sections = [_section(s, ids, drawn) for s in Sections(facts, run.rubric, several=several)]
-            title = _tag("h1", _bidi(run.name)) if several else ""
-            body.append(title + "".join(sections))
-        file.write("\n".join([*body, _items(), _block("head", rows.head()), _tag("script", script, safe=True)]))
-        file.write("\n</body></html>\n")
+        parts = list(_parts(reported, told, _drawing() if charts else lambda _: ""))
+        body = [_tag("div", html, id=f"part-{number}") for number, (_, html) in enumerate(parts)]
+        file.write("\n".join([_header(reported, told, [name for name, _ in parts]), *body, _items(), ""]))
+        file.write(f"{_block('head', rows.head())}{_tag('script', script, safe=True)}\n</body></html>\n")
+
+
+def _parts(reported: Reported, told: dict[str, Any], drawn: Drawn) -> Iterator[tuple[str, str]]:
+    """The figures in parts, each with its name: sections, or of several runs those of each as one."""
+    ids = reported.facets.ids
+    several = len(reported.runs) > 1
+    for section in together(told):
+        yield section.title, _section(section, ids, drawn)
+    for run, facts in zip(reported.runs, told["runs"], strict=True):
+        sections = [(s.title, _section(s, ids, drawn)) for s in Sections(facts, run.rubric, several=several)]
+        if several:
+            yield run.name, _tag("h1", _bidi(run.name)) + "".join(html for _, html in sections)
+        else:
+            yield from sections
 
 
 def _drawing() -> Drawn:
@@ -249,19 +257,21 @@ def _bidi(text: str) -> str:
     return _tag("bdi", escape(text)) if text else ""
 
 
-def _header(reported: Reported, told: dict[str, Any]) -> str:
+def _header(reported: Reported, told: dict[str, Any], parts: Sequence[str]) -> str:
     several = len(reported.runs) > 1
     lead = "".join(_tag("p", escape(_coverage(run))) for run in told["runs"]) if not several else ""
     made = f"Figures of {told['value']} values, written by evenhand {version('evenhand')}. "
     note = "Every underlined number leads to the verdicts behind it; every verdict to its prompt and raw replies."
+    links = [_tag("a", _bidi(name), href=f"#part-{number}") for number, name in enumerate(parts)]
+    links.append(_tag("a", "All items", href="#items"))
     return (
         _tag(
             "header",
             _tag("h1", "Report of ", *(_bidi(", ".join(run.name for run in reported.runs)),)),
             lead,
             _tag("p", escape(made + note), class_="soft"),
-            _tag("p", _tag("a", "All items", href="#all", id="to-items")),
         )
+        + _tag("nav", _tag("ul", *(_tag("li", link) for link in links)), aria_label="Parts of the report")
         + "<main>"
     )
 
