@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.api import Run, agreement, check, compare, judge, judge_async, variance
+    from evenhand.api import Run, agreement, compare, judge, judge_async, variance
+    from evenhand.checking import check
     from evenhand.quality import judge_quality
     from evenhand.reporting import write_report
     from evenhand.variants import study
@@ -26,22 +27,19 @@ __all__ = [
 ]
 
 
+_PLACES = {
+    **dict.fromkeys(("Run", "agreement", "compare", "judge", "judge_async", "variance"), "api"),
+    "check": "checking",
+    "judge_quality": "quality",
+    "study": "variants",
+    "write_report": "reporting",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load the public names on first use, so that ``import evenhand`` costs next to nothing."""
-    if name in ("Run", "agreement", "check", "compare", "judge", "judge_async", "variance"):
-        from evenhand import api
+    if name not in _PLACES:
+        raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(api, name)
-    if name == "judge_quality":
-        from evenhand.quality import judge_quality
-
-        return judge_quality
-    if name == "write_report":
-        from evenhand.reporting import write_report
-
-        return write_report
-    if name == "study":
-        from evenhand.variants import study
-
-        return study
-    raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+    return getattr(import_module(f"evenhand.{_PLACES[name]}"), name)

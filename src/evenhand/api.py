@@ -10,29 +10,26 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from evenhand import facts
-from evenhand.agreeing import agreement_facts, judged, read_labels
 from evenhand.backend import BackendSettings
-from evenhand.checking import Check
-from evenhand.comparing import comparison_facts, of_column, of_runs
-from evenhand.correcting import Method, correction_facts
 from evenhand.errors import InputError
 from evenhand.judging import parse_judge
-from evenhand.keywords import OF_CHECK, checked, path
+from evenhand.keywords import checked, path
 from evenhand.manifest import open_rubric, stored_rubric
 from evenhand.opening import opened, opened_runs, run_folders
-from evenhand.ranking import Model, ranking
-from evenhand.robustness import variance_facts
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.model import Rubric
 from evenhand.run import Progress, RunSpec, run
 from evenhand.runners.local import Stop
-from evenhand.stats.paired import IntervalKind, Test
 from evenhand.store import Store
-from evenhand.table import verdict_rows
 from evenhand.verdict import Verdict
+
+if TYPE_CHECKING:  # figures, and the packages beneath them, are loaded by who asks for them
+    from evenhand import facts
+    from evenhand.correcting import Method
+    from evenhand.ranking import Model
+    from evenhand.stats.paired import IntervalKind, Test
 
 T = TypeVar("T")
 
@@ -70,6 +67,8 @@ class Run:
 
     def summary(self, *, value: facts.ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
         """The figures of the run; see `evenhand.facts.summary`."""
+        from evenhand import facts
+
         with opened(self.folder, value) as store:
             return facts.summary(store, self.rubric, value=value, by=by)
 
@@ -81,6 +80,8 @@ class Run:
         **model: Unpack[Model],
     ) -> dict[str, Any]:
         """Strengths and win rates of the systems that the run's pairs compare; see `evenhand.ranking.ranking`."""
+        from evenhand.ranking import ranking
+
         with opened(self.folder, value) as store:
             return ranking(store, self.rubric, value=value, systems=systems, **model)
 
@@ -105,6 +106,8 @@ class Run:
         Returns:
             See `evenhand.agreeing.agreement_facts`.
         """
+        from evenhand.agreeing import agreement_facts, judged, read_labels
+
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
         with opened(self.folder, value) as store:
             judge = judged(store, self.rubric, value, by=by)
@@ -130,12 +133,17 @@ class Run:
         Returns:
             See `evenhand.correcting.correction_facts`.
         """
+        from evenhand.agreeing import read_labels
+        from evenhand.correcting import correction_facts
+
         said = read_labels(str(labels) if isinstance(labels, Path) else labels, self.rubric, mapping=map)
         with opened(self.folder, value) as store:
             return correction_facts(store, self.rubric, said, method=method, by=by, value=value)
 
     def rows(self, *, value: facts.ValueKind = "stated", long: bool = False) -> Iterator[dict[str, Any]]:
         """One flat row per input row, in input order; per trial when ``long``."""
+        from evenhand.table import verdict_rows
+
         with opened(self.folder, value) as store:
             yield from verdict_rows(store, self.rubric, value=value, long=long)
 
@@ -169,6 +177,8 @@ def agreement(
     **asked: Any,
 ) -> dict[str, Any]:
     """People against each other; the arguments are those of `Run.agreement`, ``by`` a column of the labels."""
+    from evenhand.agreeing import agreement_facts, read_labels
+
     opened = open_rubric(rubric)
     said = read_labels(str(labels) if isinstance(labels, Path) else labels, opened, mapping=map, by=by)
     return agreement_facts(opened, said, by=by, **asked)
@@ -200,6 +210,8 @@ def compare(
         InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
         UnknownNameError: no such column, test or interval.
     """
+    from evenhand.comparing import comparison_facts, of_column, of_runs
+
     folders = run_folders(runs)
     if (len(folders) == 1) != (by is not None):
         raise InputError("one run needs the column of its systems (--by); two runs and more don't take one")
@@ -221,53 +233,10 @@ def variance(runs: str | Path | Sequence[str | Path], *, value: facts.ValueKind 
     Raises:
         InputError: runs that don't belong together, or of which nothing but the items varies.
     """
+    from evenhand.robustness import variance_facts
+
     with opened_runs(runs, value) as found:
         return variance_facts(found, value=value)
-
-
-def check(
-    ratings: Any,
-    rubric: str | Path | Rubric,
-    *,
-    map: Mapping[str, str] | None = None,
-    variant: Mapping[str, Any] | None = None,
-    format: str | None = None,
-    label_set: str | None = None,
-    partial: bool = False,
-    skip_bad: bool = False,
-    **unknown: Any,
-) -> Check:
-    """A rubric's rules on ratings made by people or other tools; no model.
-
-    Args:
-        ratings: A path, a data frame, or an iterable of rows (mappings); columns are the rubric's field names.
-        rubric: A built-in name, a rubric file, or a `Rubric`.
-        map: Field name or "id" -> column.
-        variant: The rubric's own options.
-        format: Input format, where the file name doesn't tell.
-        label_set: The labels are those of "helpsteer2", "llama2" or "fastchat"; see `evenhand.labels`.
-        partial: No column is required; rules that need an absent one are not checked.
-        skip_bad: Leave rows out that can't be read at all, instead of raising after the others.
-        **unknown: Refused, with the keywords that there are.
-
-    Returns:
-        The check: iterate over its findings, then ask for its `summary`, or `write` the rows with them.
-
-    Raises:
-        UnknownNameError: no such keyword.
-        InputError: no such source, rubric, field or label set, or a value of the wrong kind.
-    """
-    given = {"map": map, "variant": variant, "format": format, "label_set": label_set}
-    checked({**given, "partial": partial, "skip_bad": skip_bad, **unknown}, OF_CHECK)
-    return Check(
-        ratings,
-        open_rubric(rubric, variant=variant),
-        mapping=map,
-        format=format,
-        labels=label_set,
-        partial=partial,
-        skip_bad=skip_bad,
-    )
 
 
 def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "local", **options: Any) -> RunSpec:

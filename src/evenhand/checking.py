@@ -17,7 +17,9 @@ from typing import Any, Literal, NamedTuple
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.export import find_writer, refuse_overwriting, write_rows
 from evenhand.fitting import column_hint
+from evenhand.keywords import OF_CHECK, checked
 from evenhand.labels import Preference, label_set
+from evenhand.manifest import open_rubric
 from evenhand.ratings import RatingReader, preferences
 from evenhand.rows import RawRow, spooled
 from evenhand.rubric.model import Rubric, Severity
@@ -238,21 +240,21 @@ class Check:
 
     def _check_row(self, raw: RawRow, number: int) -> CheckedRow:
         rating = self._reader.read(raw.values)
-        checked = self._rules.check({}, rating.values)  # as inputs, so that a type of question gives its group
+        found = self._rules.check({}, rating.values)  # as inputs, so that a type of question gives its group
         findings: tuple[Finding, ...] = ()
-        if rating.wrong or checked.violations:
+        if rating.wrong or found.violations:
             wrong = (Violation(rule, "violation", message) for rule, message in rating.wrong.items())
             findings = tuple(
                 Finding(number, rating.id, broken.rule, broken.severity, broken.message, raw.line)
-                for broken in (*wrong, *checked.violations)
+                for broken in (*wrong, *found.violations)
             )
             self._found.update((finding.rule, finding.severity) for finding in findings)
             self._with_violations += any(finding.severity == "violation" for finding in findings)
-        if checked.reasons:
-            self._not_checked.update(checked.not_checked)
-            self._reasons = {**checked.reasons, **self._reasons}
+        if found.reasons:
+            self._not_checked.update(found.not_checked)
+            self._reasons = {**found.reasons, **self._reasons}
         self._checked += 1
-        return CheckedRow(raw.values, rating.values, findings, checked.derived)
+        return CheckedRow(raw.values, rating.values, findings, found.derived)
 
     def _note_bad(self, problem: Problem, number: int) -> None:
         self.bad += 1
@@ -275,3 +277,48 @@ def _written(write: Callable[[Preference], int | str] | None, label: str | None,
         return write(Preference(label, side)) if write is not None else None
     except InputError:
         return None
+
+
+def check(
+    ratings: Any,
+    rubric: str | Path | Rubric,
+    *,
+    map: Mapping[str, str] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    label_set: str | None = None,
+    partial: bool = False,
+    skip_bad: bool = False,
+    **unknown: Any,
+) -> Check:
+    """A rubric's rules on ratings made by people or other tools; no model.
+
+    Args:
+        ratings: A path, a data frame, or an iterable of rows (mappings); columns are the rubric's field names.
+        rubric: A built-in name, a rubric file, or a `Rubric`.
+        map: Field name or "id" -> column.
+        variant: The rubric's own options.
+        format: Input format, where the file name doesn't tell.
+        label_set: The labels are those of "helpsteer2", "llama2" or "fastchat"; see `evenhand.labels`.
+        partial: No column is required; rules that need an absent one are not checked.
+        skip_bad: Leave rows out that can't be read at all, instead of raising after the others.
+        **unknown: Refused, with the keywords that there are.
+
+    Returns:
+        The check: iterate over its findings, then ask for its `summary`, or `write` the rows with them.
+
+    Raises:
+        UnknownNameError: no such keyword.
+        InputError: no such source, rubric, field or label set, or a value of the wrong kind.
+    """
+    given = {"map": map, "variant": variant, "format": format, "label_set": label_set}
+    checked({**given, "partial": partial, "skip_bad": skip_bad, **unknown}, OF_CHECK)
+    return Check(
+        ratings,
+        open_rubric(rubric, variant=variant),
+        mapping=map,
+        format=format,
+        labels=label_set,
+        partial=partial,
+        skip_bad=skip_bad,
+    )

@@ -50,12 +50,12 @@ def check_command(
 
     Example: evenhand check examples/ratings.csv --rubric hhh --out checked.csv
     """
-    from evenhand import api
+    from evenhand import checking
     from evenhand.errors import InputError
 
     if out_label_set is not None and out is None:
         raise InputError("--out-label-set adds columns to --out, which is not given")
-    check = api.check(
+    check = checking.check(
         ratings,
         rubric,
         map=options.pairs(mapping, "--map"),
