@@ -41,10 +41,10 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def reported(store: Store, folder: Path) -> tuple[ReportedRun, dict[str, Any]]:
+def reported(store: Store, folder: Path, by: str = "system") -> tuple[ReportedRun, dict[str, Any]]:
     """A run as reports have it, and its figures."""
     table = FacetTable()
-    one = ReportedRun(str(folder), Run(folder).rubric, store, ["system"], "system", table, "stated")
+    one = ReportedRun(str(folder), Run(folder).rubric, store, [by], by, table, "stated")
     return one, Reported([one], table).facts()["runs"][0]
 
 
@@ -88,11 +88,18 @@ def test_facets_add_up_to_the_summary(mixed: Path, tmp_path: Path) -> None:
                 assert table.counts[Facet("value", name, label)] == n
 
 
-def test_every_number_leads_to_rows_that_hold_it(mixed: Path) -> None:
+@pytest.mark.parametrize("kind", ["scores", "pairs", "systems"])
+def test_every_number_leads_to_rows_that_hold_it(kind: str, mixed: Path, tmp_path: Path) -> None:
     """A count that links to verdicts is the number of times that the rows behind the link hold what it counts."""
-    with Store.open(mixed) as store:
-        one, told = reported(store, mixed)
-        behind = [row.facets for row in RunRows(store, one.rubric, one.name, "stated", ["system"], details=False)]
+    folder = mixed if kind == "scores" else tmp_path / "pairs"
+    if kind == "pairs":
+        pairs(folder)
+    if kind == "systems":
+        run_it(str(ROOT / "examples" / "many.jsonl"), "hhh", "fake", folder, pairs="all")
+    with Store.open(folder) as store:
+        one, told = reported(store, folder, "system" if kind == "scores" else "id")
+        behind = [row.facets for row in RunRows(store, one.rubric, one.name, "stated", one.by, details=False)]
+    assert (told["ranking"] is not None) == (kind == "systems")
     linked = 0
     for section in Sections(told, one.rubric, several=False):
         for cell in (cell for table in section.tables for row in table.rows for cell in row if cell.facets):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from evenhand.facts import ValueKind, pick, row_summary
 from evenhand.inspection import told_item
+from evenhand.pairing import COLUMNS
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.slices import Column
 from evenhand.store import Store, StoredRow
@@ -31,10 +32,10 @@ class Facet(NamedTuple):
     """Something that verdicts have in common.
 
     Attributes:
-        kind: count, failure, rule, warning, valued (has a value), value, unread, preset, preferred, label, column or
-            run.
-        name: A field, rule, class or column; of a count what is counted.
-        value: The value of a field or column; "" for other kinds.
+        kind: count, failure, rule, warning, valued (has a value), value, unread, preset, preferred, system, label,
+            column or run.
+        name: A field, rule, class or column; of a count what is counted; of a system wins, ties, losses, flips or n.
+        value: The value of a field or column, or a system; "" for other kinds.
     """
 
     kind: str
@@ -155,6 +156,7 @@ class RunRows:
         found[Facet("count", "not scored")] = told["planned"] - told["scored"]
         for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
             found |= {Facet(kind, key): n for key, n in told[name].items()}
+        found |= _standings(row, told)
         found |= {Facet("preferred", side): n for side, n in told.get("preference", {}).items()}
         found[Facet("count", "side known")] = sum(told.get("preference", {}).values()) + told.get("flips", 0)
         if told["composite"]:
@@ -213,6 +215,22 @@ class RunRows:
         extra = {name: value for name, value in row.item.extra.items() if value is not None}
         fields = {name: plain(value) for name, value in row.item.fields.items() if value is not None}
         return {**told, "fields": fields, "extra": extra, "labels": self._labels.get(row.item.id, {})}
+
+
+def _standings(row: StoredRow, told: Mapping[str, Any]) -> Counter[Facet]:
+    """What the pairs of a row are to the two systems that it names, as rankings count them."""
+    found: Counter[Facet] = Counter()
+    a, b = (row.item.extra.get(column) if row.item is not None else None for column in COLUMNS[1:])
+    if a is None or b is None or "preference" not in told:
+        return found
+    for side, n in told["preference"].items():
+        outcomes = {"A": ("wins", "losses"), "B": ("losses", "wins")}.get(side, ("ties", "ties"))
+        for system, outcome in zip((a, b), outcomes, strict=True):
+            found[Facet("system", outcome, str(system))] += n
+            found[Facet("system", "n", str(system))] += n
+    for system in (a, b):
+        found[Facet("system", "flips", str(system))] += told.get("flips", 0)
+    return found
 
 
 def shown_value(output: OutputField, value: Any) -> str:

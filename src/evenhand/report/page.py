@@ -37,7 +37,7 @@ _HIDDEN = [Facet("count", name) for name in ("planned", "bad_rows", "side known"
 _GROUPS = {
     "run": "run", "count": "outcome", "failure": "not scored", "rule": "rule broken", "warning": "warning",
     "preferred": "preferred", "column": "column", "value": "value", "unread": "no value", "preset": "set in code",
-    "valued": "has a value", "label": "people",
+    "valued": "has a value", "label": "people", "system": "system",
 }  # fmt: skip
 
 
@@ -192,7 +192,7 @@ class _Rows:
 def _facets(table: FacetTable, texts: set[str]) -> Iterator[dict[str, Any]]:
     """What rows can be filtered by; without a group where nobody would choose it from a list."""
     for facet in table.ids:
-        shown = facet.kind != "valued" and facet not in _HIDDEN
+        shown = facet.kind != "valued" and not (facet.kind == "system" and facet.name == "n") and facet not in _HIDDEN
         shown = shown and not (facet.kind == "column" and facet.name in texts)
         group = facet.name if facet.kind in ("column", "value") else _GROUPS[facet.kind]
         yield {
@@ -209,6 +209,8 @@ def facet_label(facet: Facet) -> str:
         return f"{facet.name} = {facet.value}"
     if facet.kind == "count":
         return facet.name.replace("_", " ")
+    if facet.kind == "system":
+        return f"{facet.value}: {facet.name}"
     if facet.kind == "unread":
         return f"{facet.name}: {facet.value}"
     return f"{_GROUPS[facet.kind]}: {facet.name}"

@@ -225,7 +225,10 @@ class Sections:
         for one in told["systems"]:
             rate = "-" if one["win_rate"] is None else f"{one['win_rate']:.3f}"
             interval = f"{one['ci'][0]:.3f} to {one['ci'][1]:.3f}" if one["ci"] else "-"
-            counts = [Cell(str(one[name]), value=one[name]) for name in ("n", "wins", "ties", "losses", "flips")]
+            counts = [
+                self._n(one[name], Facet("system", name, one["system"]))
+                for name in ("n", "wins", "ties", "losses", "flips")
+            ]
             rows.append([Cell(one["system"]), Cell(rate, value=one["win_rate"]), Cell(interval), *counts])
         columns = ["", "win rate", "95% interval", "n", "wins", "ties", "losses", "changed with the order"]
         return Section("Systems ranked", [told["method"]], [Table("Win rates", columns, rows)])
