@@ -329,7 +329,7 @@ def test_bars_hold_the_judge_to_account(tmp_path: Path, capsys: pytest.CaptureFi
     assert command([*agree, "--require", "kappa@nope>=0.1"]) == 2
     write_jsonl(said, [{"id": row["id"], "truth": 4} for row in given[:20]])
     assert command([*agree, "--require", "exact>=0.5"]) == 7
-    assert "too little data: 20 independent items, 50 needed" in capsys.readouterr().err
+    assert "too little data: 20 independent questions, 50 needed" in capsys.readouterr().err
 
 
 PANDALM = """\

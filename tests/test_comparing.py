@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy import stats
@@ -16,7 +17,7 @@ from evenhand.cli.main import cli
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.rubric.load import load_rubric
 from rubric_texts import TEN_LINES, rubric
-from runs import run_it, write_script
+from runs import TWO, rows, run_it, write_script
 
 SHORT = rubric(TEN_LINES)
 
@@ -178,7 +179,9 @@ def test_the_test_and_the_interval_can_be_chosen(tmp_path: Path) -> None:
     command = ["compare", str(run), "--by", "system", "--test", "mcnemar", "--interval", "bootstrap"]
     text = " ".join(CliRunner().invoke(cli, command, catch_exceptions=False).output.split())
     assert f"; odds of b over a where they differ {wins / losses:.2f} (" in text
-    assert "McNemar's exact test; mean, BCa bootstrap over items, 2000 draws; 80 % power for a difference of" in text
+    assert (
+        "McNemar's exact test; mean, BCa bootstrap over questions, 2000 draws; 80 % power for a difference of" in text
+    )
     with pytest.raises(UnknownNameError, match="sign"):
         evenhand.compare(run, by="system", test="sign")  # type: ignore[arg-type]
 
@@ -227,7 +230,7 @@ def test_odd_systems_are_told_in_words(tmp_path: Path) -> None:
     told = evenhand.compare(judged(items, tmp_path / "1"), by="system")["comparisons"][0]
     assert told["verdict"] == "b and a can't be compared: b without any score"
     told = evenhand.compare(judged(answers("a", "b", n=1), tmp_path / "2"), by="system")["comparisons"][0]
-    assert "one item: no interval" in told["verdict"]
+    assert "one question: no interval" in told["verdict"]
     even = [{"question": f"q{k}", "answer": f"score {2 + (s == 'b')}.", "system": s} for k in range(7) for s in "ab"]
     told = evenhand.compare(judged(even, tmp_path / "3"), by="system")["comparisons"][0]
     assert told["verdict"].endswith("can't be told: all differences are equal: no interval")
@@ -267,7 +270,7 @@ def test_the_command_prints_answers_and_json(tmp_path: Path) -> None:
     text = " ".join(printed.split())
     assert "b is better than a by" in text
     assert "12 questions answered by both:" in text
-    assert "fewer than 50 items: the interval is rough" in text
+    assert "fewer than 50 questions: the interval is rough" in text
     told = json.loads(CliRunner().invoke(cli, ["compare", str(run), "--by", "system", "--json"]).output)
     assert told["comparisons"][0]["questions"] == 12
 
@@ -296,3 +299,67 @@ def test_a_system_that_is_a_number_has_one_name(tmp_path: Path) -> None:
     ]
     told = evenhand.compare(judged(rows, tmp_path), by="system")
     assert {name: system["planned"] for name, system in told["systems"].items()} == {"1": 3, "2": 3}
+
+
+def test_runs_of_several_answers_are_counted_by_question(tmp_path: Path) -> None:
+    """Two runs of three systems' answers share items, and their questions are what is independent, and what is told."""
+    first = [{**row, "id": f"{row['question']}-{row['system']}"} for row in answers("a", "b", "c", n=20)]
+    draw = random.Random(3)
+    second = [{**row, "answer": f"score {min(5, max(1, row['want'] + draw.randint(-1, 1)))}."} for row in first]
+    runs = [judged(first, tmp_path / "one"), judged(second, tmp_path / "two")]
+    (found,) = evenhand.compare(runs)["comparisons"]
+    assert (found["pairs"], found["questions"], found["difference"]["clusters"]) == (60, 20, 20)
+    gaps = np.array([int(b["answer"][6]) - a["want"] for a, b in zip(first, second, strict=True)]).reshape(20, 3)
+    theirs = stats.ttest_1samp(gaps.mean(axis=1), 0).confidence_interval(0.95)
+    assert found["difference"]["ci"] == pytest.approx([theirs.low, theirs.high])
+    printed = CliRunner().invoke(cli, ["compare", *map(str, runs)], catch_exceptions=False).output
+    assert "60 answers to 20 questions by both: " in " ".join(printed.split())
+
+
+def test_composites_of_other_weights_are_not_compared(tmp_path: Path) -> None:
+    """The criteria still are; a warning tells the weights of both runs, and show has its own beside the composite."""
+    script = write_script(tmp_path / "s.jsonl", (None, {"reason": "r", "truth": 3, "style": 1}))
+    runs = [str(tmp_path / name) for name in "ab"]
+    for run in runs:
+        run_it(rows(4), TWO, script, run)
+    assert {c["measure"] for c in evenhand.compare(runs)["comparisons"]} == {"composite", "truth", "style"}
+    CliRunner().invoke(cli, ["rescore", runs[1], "--weights", "truth=0.5,style=0.5"], catch_exceptions=False)
+    told = evenhand.compare(runs)
+    assert {c["measure"] for c in told["comparisons"]} == {"truth", "style"}
+    (warning,) = told["warnings"]
+    assert f"{runs[0]}: 0.75 truth, 0.25 style; {runs[1]}: 0.5 truth, 0.5 style" in warning
+    assert evenhand.Run(runs[1]).summary()["composite"]["weights"] == {"truth": 0.5, "style": 0.5}
+    assert "0.5 truth, 0.5 style" in CliRunner().invoke(cli, ["show", runs[1]], catch_exceptions=False).output
+
+
+def test_a_question_answered_twice_is_told(tmp_path: Path) -> None:
+    """Its answers count by their mean; planned and n are both of questions."""
+    items = answers("a", "b", n=3)
+    items.append({**items[0], "answer": "score 5."})
+    told = evenhand.compare(judged(items, tmp_path), by="system")
+    assert told["warnings"] == ["a gave 4 answers to 3 questions: those to one question count by their mean"]
+    a = told["systems"]["a"]
+    assert (a["planned"], a["answers"], a["truth"]["n"]) == (3, 4, 3)
+
+
+def test_runs_of_unlike_items_are_compared_on_the_shared_ones(tmp_path: Path) -> None:
+    """The answer says so, and the means on them stand beside those of each run."""
+    first = [{**row, "id": row["question"]} for row in answers("a", n=9)]
+    runs = [judged(first, tmp_path / "one"), judged(first[:3], tmp_path / "two")]
+    (found,) = evenhand.compare(runs)["comparisons"]
+    mean = sum(row["want"] for row in first[:3]) / 3
+    assert (found["unlike"], found["means"]) == (True, pytest.approx([mean, mean]))
+    assert "have the same mean on the 3 questions of both" in found["verdict"]
+    printed = CliRunner().invoke(cli, ["compare", *map(str, runs)], catch_exceptions=False).output
+    assert f"their means there {mean:.2f} (" in " ".join(printed.split())
+
+
+def test_runs_without_a_common_id_are_paired_by_question(tmp_path: Path) -> None:
+    """The same questions under other ids are still the same questions; a warning says how they were paired."""
+    first = [{**row, "id": f"x{k}"} for k, row in enumerate(answers("a"))]
+    second = [{**row, "id": f"y{k}"} for k, row in enumerate(reversed(first))]
+    runs = [judged(first, tmp_path / "one"), judged(second, tmp_path / "two")]
+    told = evenhand.compare(runs)
+    (found,) = told["comparisons"]
+    assert (found["paired"], found["questions"], found["ties"]) == (True, 12, 12)
+    assert told["warnings"] == ["the runs have no id in common: their answers are paired by question"]

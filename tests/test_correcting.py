@@ -75,7 +75,7 @@ def chosen(n: int, of: int, seed: int = 1) -> list[int]:
 def test_figures_are_those_of_the_statistics(generous: Any) -> None:
     """Raw and corrected means of criteria and composite are those of the arrays; the counts say what they rest on."""
     run, said, true = generous
-    known = chosen(60, 160)
+    known, asked = chosen(60, 160), np.arange(160) // 2
     told = run.correction(labels(true, known, "xy"))
     assert told["items"] == {"judged": 160, "labelled": 60}
     assert set(told["measures"]) == {"truth", "style", "composite"}
@@ -83,8 +83,8 @@ def test_figures_are_those_of_the_statistics(generous: Any) -> None:
     truth = np.full(160, np.nan)
     truth[known] = [true[k]["truth"] for k in known]
     found = told["measures"]["truth"]
-    assert found["raw"] == mean_interval(judge, low=0, high=4).as_dict()
-    expected = prediction_powered_mean(Sample.of(judge, truth), low=0, high=4, step=1)
+    assert found["raw"] == mean_interval(judge, asked, low=0, high=4).of_unit("question").as_dict()
+    expected = prediction_powered_mean(Sample.of(judge, truth, asked), low=0, high=4, step=1)
     assert found["corrected"]["value"] == pytest.approx(expected.value, abs=1e-9)
     assert found["corrected"]["ci"] == pytest.approx(expected.ci, abs=1e-9)
     assert (found["judged"], found["labelled"]) == (160, 60)
@@ -135,6 +135,17 @@ def test_systems_and_their_differences(generous: Any) -> None:
         run.correction(labels(true, pairs), by="nope")
 
 
+def test_the_figures_of_all_do_not_depend_on_by(generous: Any) -> None:
+    """Answers to one question are one cluster, whether or not the run is broken down; the method says so."""
+    run, _, true = generous
+    known = labels(true, chosen(60, 160))
+    plain, broken = run.correction(known), run.correction(known, by="system")
+    assert plain["measures"] == broken["measures"]
+    for figure in (plain["measures"]["truth"][name] for name in ("raw", "corrected")):
+        assert (figure["clusters"], figure["cluster"]) == (80, "question")
+        assert figure["method"].endswith("clustered by question")
+
+
 def test_labels_of_one_system_are_told(generous: Any) -> None:
     """Labels that are all of one system's answers are no random sample, and the figures say so."""
     run, _, true = generous
@@ -150,10 +161,10 @@ def test_labels_of_good_answers_only_are_told(generous: Any) -> None:
 
 
 def test_too_few_labels_have_a_reason(generous: Any) -> None:
-    """Nineteen labels give no figure; labels of other items are an error; so is an unknown method."""
+    """Labels of 19 questions give no figure, however many answers; other items and methods are errors."""
     run, _, true = generous
-    told = run.correction(labels(true, chosen(19, 160)))["measures"]["truth"]["corrected"]
-    assert (told["value"], told["reason"]) == (None, "19 labelled items, 20 needed")
+    told = run.correction(labels(true, list(range(38))))["measures"]["truth"]["corrected"]
+    assert (told["value"], told["reason"]) == (None, "19 labelled questions, 20 needed")
     with pytest.raises(InputError, match="no label is of an item"):
         run.correction([{"id": "z", "truth": 1}])
     with pytest.raises(UnknownNameError, match="magic"):

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import evenhand
 from evenhand.api import Run
@@ -103,7 +105,15 @@ def test_a_composite_with_a_missing_criterion_is_missing(tmp_path: Path) -> None
 def test_nothing_scored_has_no_mean(tmp_path: Path) -> None:
     """No observation gives no number: neither 0 nor an interval."""
     facts = summary(_store(tmp_path / "run", TWO, {("a", "", 0): Verdict(Status.FAILED, failure="X")}))
-    assert facts["composite"] == {"mean": None, "ci": None, "n": 0, "items": 0, "note": "nothing scored"}
+    assert facts["composite"] == {
+        "mean": None,
+        "ci": None,
+        "n": 0,
+        "items": 0,
+        "cluster": "question",
+        "note": "nothing scored",
+        "weights": {"truth": 0.75, "style": 0.25},
+    }
     assert (facts["coverage"], facts["criteria"]) == (0.0, {}) or facts["criteria"]["truth"]["mean"] is None
 
 
@@ -258,6 +268,34 @@ def test_the_criterion_asked_for_stands_first(tmp_path: Path) -> None:
     assert side == [f"{name}_side" for name in own]
     with pytest.raises(UnknownNameError, match="assess truthfulness"):
         run_it(pairs, "hhh", "fake", out, ask="assess kindness")
+
+
+def test_answers_to_one_question_are_one_cluster_wherever_they_stand(tmp_path: Path) -> None:
+    """The interval is that of the questions, worked out without this package, in blocks, mixed, and in a slice."""
+    scores = np.random.default_rng(4).integers(0, 5, (30, 3))
+    found = []
+    for name, order in (("blocks", [(q, s) for q in range(30) for s in range(3)]),
+                        ("mixed", [(q, s) for s in range(3) for q in range(30)])):  # fmt: skip
+        items = [{"question": f"What is {q}?", "answer": f"{s} says {q}.", "all": "x"} for q, s in order]
+        script = [(f"{s} says {q}.", {"truth": int(scores[q, s]), "style": 2}) for q, s in order]
+        run_it(items, TWO, write_script(tmp_path / f"{name}.jsonl", *script), tmp_path / name, reason=False)
+        told = summary(tmp_path / name, by="all")
+        assert told["by"]["x"]["criteria"] == told["criteria"]
+        found.append(told["criteria"]["truth"])
+    interval = stats.ttest_1samp(scores.mean(axis=1), 0).confidence_interval(0.95)
+    for fact in found:
+        assert (fact["n"], fact["items"], fact["cluster"]) == (90, 30, "question")
+        assert fact["ci"] == pytest.approx([interval.low, interval.high])
+        assert fact["note"] == "fewer than 50 questions: the interval is rough"
+
+
+def test_without_texts_items_are_the_clusters(tmp_path: Path) -> None:
+    """What is asked isn't known then, so the figures say that they go by items."""
+    items = [{"question": "the same", "answer": f"It is {k}."} for k in range(4)]
+    script = [(f"It is {k}.", {"truth": k, "style": 2}) for k in range(4)]
+    run_it(items, TWO, write_script(tmp_path / "s.jsonl", *script), tmp_path / "run", reason=False, store_texts=False)
+    told = summary(tmp_path / "run")["criteria"]["truth"]
+    assert (told["items"], told["cluster"]) == (4, "item")
 
 
 def test_all_means_against_a_naive_computation(tmp_path: Path) -> None:

@@ -92,13 +92,13 @@ def test_the_cheapest_of_equals_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_each_set_has_an_answer_of_its_own(tmp_path: Path) -> None:
     """As many files of labels as runs: one each; judges of other labels are not compared."""
-    other = [row | {"question": "another", "answer": f"{n}"} for n, row in enumerate(rows(20))]
+    other = [row | {"question": f"another {n}", "answer": f"{n}"} for n, row in enumerate(rows(20))]
     runs = [judged(tmp_path, "a", TRUTH), judged(tmp_path, "b", [2] * 20, given=other)]
     first = write_jsonl(tmp_path / "first.jsonl", said())
     second = write_jsonl(tmp_path / "second.jsonl", [{"id": row["id"], "truth": n % 3} for n, row in enumerate(other)])
     told = evenhand.judge_quality(runs, [first, second])
     assert [one["differences"] for one in told["sets"]] == [[], []]
-    assert told["sets"][1]["verdict"].startswith("too little data to choose by (20 items, 50 needed); so far")
+    assert told["sets"][1]["verdict"].startswith("too little data to choose by (20 questions, 50 needed); so far")
     with pytest.raises(InputError, match=r"item i0 of .*b is another than that of .*a"):
         evenhand.judge_quality(runs, first)
     with pytest.raises(InputError, match="3 files of labels for 2 runs"):

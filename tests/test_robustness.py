@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 import evenhand
 from evenhand.cli.main import cli
@@ -25,8 +26,11 @@ GROUPED = rubric(
 WAVERS = [(1, 2, 2), (3, 3, 5), (5, 5, 4), (2, 2, 1), (4, 5, 5)]
 
 
-def scripted(folder: Path, scores: list[tuple[int, ...]], of: Any = SHORT, **options: Any) -> Path:
-    """A run in which item k gets the k-th scores, one a repeat; 0, which comes last, can't be read."""
+def scripted(folder: Path, scores: list[tuple[int, ...]], of: Any = SHORT, asked: int = 1, **options: Any) -> Path:
+    """A run in which item k gets the k-th scores, one a repeat; 0, which comes last, can't be read.
+
+    So many items after each other ask the same question.
+    """
     folder.mkdir(exist_ok=True)
     script = [
         {"contains": f"answer {k}."}
@@ -35,7 +39,7 @@ def scripted(folder: Path, scores: list[tuple[int, ...]], of: Any = SHORT, **opt
         for s in given
     ]
     items = [
-        {"id": f"q{k // 2}-{k % 2}", "question": f"q{k // 2}", "answer": f"answer {k}.", "topic": "t"}
+        {"id": f"q{k // 2}-{k % 2}", "question": f"q{k // asked}", "answer": f"answer {k}.", "topic": "t"}
         for k in range(len(scores))
     ]
     spec = f"fake:{write_jsonl(folder / 's.jsonl', script)}"
@@ -104,6 +108,25 @@ def test_an_unread_verdict_is_missing_and_counted(tmp_path: Path) -> None:
     assert told["components"]["repeat"]["variance"]["value"] == pytest.approx((0.5 + 2 / 3) / 3)
 
 
+def test_answers_to_one_question_are_items_and_one_cluster(tmp_path: Path) -> None:
+    """The component of items stays that of single items; intervals go by the questions, and say so."""
+    scores = [(k % 4 + 1, (k + k // 3) % 4 + 1) for k in range(12)]
+    alone = evenhand.variance(scripted(tmp_path / "a", scores))["measures"]["truth"]
+    facts = evenhand.variance(scripted(tmp_path / "b", scores, asked=2))
+    told = facts["measures"]["truth"]
+    parts = [one["components"]["item"]["variance"] for one in (alone, told)]
+    assert parts[0]["value"] == pytest.approx(parts[1]["value"])
+    assert [(part["clusters"], part["cluster"]) for part in parts] == [(12, "question"), (6, "question")]
+    assert told["mean"]["method"] == "mean, t interval clustered by question"
+    assert told["mean"]["ci"] == pytest.approx(list(clustered(np.array(scores).reshape(6, 4))))
+    assert (facts["unit"], told["design"]["clusters"], told["design"]["items"]) == ("question", 6, 12)
+
+
+def clustered(table: Any) -> Any:
+    """The t interval of the mean of equal clusters, a row each."""
+    return stats.ttest_1samp(table.mean(axis=1), 0).confidence_interval(0.95)
+
+
 def test_judges_are_runs_over_the_same_items(tmp_path: Path) -> None:
     """Two runs give a component of judges, told for these two, and what another judge would bring."""
     runs = [scripted(tmp_path / "a", [(1,), (3,), (4,), (2,)]), scripted(tmp_path / "b", [(3,), (4,), (5,), (4,)])]
@@ -127,7 +150,7 @@ def test_paraphrases_are_a_component_where_the_rubric_has_groups(tmp_path: Path)
     within = np.array([[1, 2], [4, 5], [3, 3]]).var(axis=1, ddof=1).mean()
     part = told["measures"]["truth"]["components"]["paraphrase"]
     assert part["variance"]["value"] == pytest.approx(within)
-    assert (told["unit"], told["measures"]["truth"]["design"]["groups"]) == ("group", 3)
+    assert (told["unit"], told["measures"]["truth"]["design"]["groups"]) == ("paraphrase group", 3)
     assert any(way["change"] == "twice the paraphrases" for way in told["measures"]["truth"]["alternatives"])
 
 
@@ -163,7 +186,7 @@ def test_one_item_has_reasons_instead_of_figures(tmp_path: Path) -> None:
     """Of one item only its repeats can be told, without interval."""
     told = evenhand.variance(scripted(tmp_path / "a", [(1, 3)]))["measures"]["truth"]
     assert told["components"]["repeat"]["variance"]["value"] == pytest.approx(2.0)
-    assert told["components"]["repeat"]["variance"]["reason"] == "one item: no interval"
+    assert told["components"]["repeat"]["variance"]["reason"] == "one question: no interval"
     assert told["components"]["item"]["variance"]["value"] is None
     assert told["reliability"]["value"] is None and told["reliability"]["reason"]
     assert told["error"]["se"] is None

@@ -70,7 +70,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(TABLES["backend"], "scripted", f"{__name__}:open_backend")
     Path("graded.yaml").write_text(RUBRIC, encoding="utf-8")
-    write_jsonl(Path("rows.jsonl"), [{"id": f"i{n}", "question": "Q", "answer": f"answer {n}"} for n in range(6)])
+    write_jsonl(Path("rows.jsonl"), [{"id": f"i{n}", "question": f"Q{n}", "answer": f"answer {n}"} for n in range(6)])
     lines = []
     for scale, values in (("0 to 10", TEN), ("1 to 5", FIVE), ("0 to 1", [1] * 6)):
         for n, value in enumerate(values):
@@ -177,7 +177,7 @@ def test_what_is_undefined_has_a_reason() -> None:
         assert (pair[name]["value"], pair[name]["reason"]) == (None, "a rater gave one value throughout: undefined")
     assert told["measures"]["truth"]["variants"]["scale=0-1"]["mean"]["reason"] == "all values equal: no interval"
     one = study(out="one", limit=1)
-    assert one["measures"]["truth"]["variants"]["scale=1-5"]["mean"]["reason"] == "one item: no interval"
+    assert one["measures"]["truth"]["variants"]["scale=1-5"]["mean"]["reason"] == "one question: no interval"
     write_jsonl(Path("script.jsonl"), [{"contains": [], "reply": "no rating at all"}])
     none = study(out="none")
     for measure in none["measures"].values():
@@ -300,7 +300,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "scale=0-10 | scale=1-5" in out
     assert "each variant against people" in out
-    assert out.count("Kendall tau-b") == 3
+    assert out.count("Kendall tau-b") == 5
     assert run([*COMMAND, "--vary", "scale=0-10,1-5", *labelled, "--json", "--no-re-ask"]) == 4  # other settings
     capsys.readouterr()
     assert run([*COMMAND, "--vary", "scale=0-10,1-5", *labelled, "--json"]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from evenhand.item import Item
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Aggregate
-from evenhand.tasks import Tasks, group_of, robustness, score_bounds
+from evenhand.tasks import Clusters, Tasks, robustness, score_bounds
+from rubric_texts import rubric
 
 CRITIC = load_rubric("alignmm-critic")
 PUBLISHED = json.loads((files("evenhand") / "published.json").read_text(encoding="utf-8"))
@@ -86,14 +88,14 @@ def test_paraphrases_are_no_independent_items() -> None:
     many, few = facts(*rows)["tasks"]["OCR"], facts(*single)["tasks"]["OCR"]
     assert (many["n"], many["items"], few["n"]) == (24, 4, 4)
     assert many["ci"] == pytest.approx(few["ci"])
-    assert many["note"] == "fewer than 50 groups: the interval is rough"
+    assert many["note"] == "fewer than 50 paraphrase groups: the interval is rough"
 
 
 def test_a_figure_of_one_group_says_so() -> None:
     """Paraphrases of one question are several items, but one group."""
     told = facts(("a-0", "OCR", [5.0]), ("a-1", "OCR", [7.0]))
-    assert told["overall"]["item_mean"]["note"] == "one group: no interval"
-    assert told["overall"]["robustness"]["variance"]["note"] == "one group: no interval"
+    assert told["overall"]["item_mean"]["note"] == "one paraphrase group: no interval"
+    assert told["overall"]["robustness"]["variance"]["note"] == "one paraphrase group: no interval"
 
 
 def test_groups_are_found_in_any_order() -> None:
@@ -148,14 +150,64 @@ def test_the_inverse_has_the_interval_of_the_variance_turned_over() -> None:
         ("id before the last -", "00000012-3", "00000012"),
         ("id before the last -", "a-b-c", "a-b"),
         ("id before the last -", "alone", "alone"),
-        ("id", "a-1", "a-1"),
+        ("id", "a-1", None),
         ("type", "a-1", "OCR"),
-        ("missing", "a-1", "a-1"),
+        ("missing", "a-1", None),
     ],
 )
-def test_paraphrase_groups(rule: str, key: str, group: str) -> None:
-    """A group is a column, or what stands in it before a mark; without either an item is alone."""
-    assert group_of(item(key, "OCR"), Aggregate(robustness={"group-by": rule})) == group
+def test_paraphrase_groups(rule: str, key: str, group: str | None) -> None:
+    """A group is a column, or what stands in it before a mark; without either an item is of none."""
+    ruled = replace(CRITIC, aggregate=Aggregate(robustness={"group-by": rule}))
+    clusters = Clusters(ruled)
+    assert clusters.paraphrases(item(key, "OCR")) == group
+    assert (clusters.of(item(key, "OCR")) == group) is (group is not None)
+
+
+def _answer(key: str, question: str | None, answer: str = "x") -> Item:
+    return Item(key, 0, {} if question is None else {"question": question, "answer": answer, "context": key})
+
+
+def test_answers_to_one_question_are_one_cluster() -> None:
+    """All that the rubric requires but the answer tells: other answers, contexts and ids don't make it another one."""
+    clusters = Clusters(load_rubric("doc-qa"))
+    same = [clusters.of(_answer(*row)) for row in (("1", "why", "a"), ("2", "why", "b"), ("3", "how", "a"))]
+    assert (same[0] == same[1], same[0] == same[2], clusters.unit) == (True, False, "question")
+
+
+def test_without_texts_the_id_tells_less_what_was_put_behind_it() -> None:
+    """Items stand alone by their ids; a table of systems, or --pairs, names the row that they were made of."""
+    alone = Clusters(load_rubric("doc-qa"), {"commands": [{"mapping": {}}]})
+    assert (alone.of(_answer("1~a", None)), alone.unit) == ("1~a", "item")
+    wide = Clusters(load_rubric("doc-qa"), {"commands": [{"mapping": {"responses": "a+b-2"}}]})
+    assert ([wide.of(_answer(key, None)) for key in ("1~a", "1~b-2", "1~c")], wide.unit) == (
+        ["1", "1", "1~c"],
+        "question",
+    )
+    pairs = Clusters(load_rubric("hhh"), {"commands": [{"mapping": {}, "pairs": "all"}]})
+    assert ([pairs.of(_answer(key, None)) for key in ("p~a~b", "p~b~c")], pairs.unit) == (["p", "p"], "prompt")
+    ruled = Clusters(CRITIC, {"commands": [{"mapping": {"responses": "gpt-4+b"}}]})
+    assert [ruled.of(item(key, "OCR")) for key in ("7-0~gpt-4", "7-1~b")] == ["7", "7"]
+
+
+def test_pairs_of_one_prompt_and_its_context_are_one_cluster() -> None:
+    """The prompt's id tells, else its texts with all that stands beside the responses."""
+    clusters = Clusters(load_rubric("hhh"))
+
+    def pair(key: str, prompt: str, **extra: Any) -> Item:
+        return Item(key, 0, {"prompt": prompt, "response_a": key, "response_b": "x"}, extra)
+
+    assert clusters.of(pair("1", "p")) == clusters.of(pair("2", "p")) != clusters.of(pair("3", "q"))
+    assert clusters.of(pair("4", "p", prompt_id=7)) == clusters.of(pair("5", "q", prompt_id="7")) == "7"
+    assert clusters.unit == "prompt"
+
+
+def test_texts_that_stand_alone_share_no_question() -> None:
+    """A rubric that requires the answer only, as of essays, has no question: every item is a cluster."""
+    text = "rubric: essay\nmode: score\nitem: {required: {answer: text}}\n"
+    essays = rubric(text + "criteria: [{name: good, text: Is it good?, scale: {range: [1, 5]}}]\n")
+    clusters = Clusters(essays)
+    keys = {clusters.of(Item(str(k), 0, {"answer": "same"})) for k in range(3)}
+    assert (len(keys), clusters.unit) == (3, "item")
 
 
 def test_a_rubric_without_tasks_has_none() -> None:

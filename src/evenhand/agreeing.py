@@ -24,7 +24,7 @@ from evenhand.slices import Column, label
 from evenhand.sources import bad_row, open_source
 from evenhand.stats.named import require_statistic
 from evenhand.store import Store
-from evenhand.tasks import group_of
+from evenhand.tasks import ITEM, Clusters
 from evenhand.verdict import FieldOutcome
 
 ALONE = "people"  #: who rated, where no row says so
@@ -65,7 +65,7 @@ class Unit:
 
     Attributes:
         id: The item's id.
-        cluster: What it shares its subject with: its paraphrase group, else the item alone.
+        cluster: What it shares its subject with, as `evenhand.tasks.Clusters` tells.
         said: Field -> value; None where there is no verdict, or the orders of a pair differ.
         slice: Value of the column that the figures are broken down by; None without one.
     """
@@ -78,10 +78,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge said, one entry a unit."""
+    """What a judge said, one entry a unit; ``unit`` is what clusters are."""
 
     name: str
     units: Sequence[Unit]
+    unit: str = ITEM
 
 
 def read_labels(
@@ -194,7 +195,7 @@ def judged(store: Store, rubric: Rubric, value: facts.ValueKind = "stated", *, b
     manifest = store.manifest
     column = None if by is None else Column(by, rubric, manifest)
     names = [f.name for f in rubric.output.fields if f.kind in ("scale", "bool") and f.name in manifest["asked"]]
-    units = []
+    units, clusters = [], Clusters(rubric, manifest)
     for row, verdicts in store.verdicts():
         slice = None if column is None else column.slice_of(row)
         if row.item is None:
@@ -203,11 +204,10 @@ def judged(store: Store, rubric: Rubric, value: facts.ValueKind = "stated", *, b
             of = [v for key, v in verdicts.items() if key.repeat == repeat]
             whole = len(of) == len(manifest["orders"])
             said = {name: _same([v.fields.get(name) for v in of], value) if whole else None for name in names}
-            cluster = group_of(row.item, rubric.aggregate)
-            units.append(Unit(row.item.id, cluster, _with_composite(said, rubric), slice))
+            units.append(Unit(row.item.id, clusters.of(row.item), _with_composite(said, rubric), slice))
     if column is not None:
         column.require_known()
-    return Judged(manifest["judge"]["spec"], units)
+    return Judged(manifest["judge"]["spec"], units, clusters.unit)
 
 
 def _same(outcomes: Sequence[FieldOutcome | None], value: facts.ValueKind) -> Any:
@@ -280,8 +280,9 @@ def agreement_facts(
 
 def _of_people(rubric: Rubric, labels: Labels) -> Iterator[Unit]:
     """The labelled items, without a judge."""
+    clusters = Clusters(rubric)
     for own in labels.of:
-        yield Unit(own, group_of(Item(own, 0, {}), rubric.aggregate), {}, labels.slices.get(own))
+        yield Unit(own, clusters.of(Item(own, 0, {})), {}, labels.slices.get(own))
 
 
 def _counts(units: Sequence[Unit], labels: Labels, judge: Judged | None) -> dict[str, int | None]:
@@ -348,6 +349,7 @@ def _facts_of(
 ) -> dict[str, Any]:
     """The figures of each field that two rated, of these units."""
     found = {}
+    unit = Clusters(rubric).unit if judge is None else judge.unit
     for name, how in fields_of(rubric, labels):
         people = [rater for rater in labels.raters if any(name in labels.of[unit.id].get(rater, ()) for unit in units)]
         judges = judge is not None and any(unit.said.get(name) is not None for unit in units)
@@ -357,5 +359,5 @@ def _facts_of(
             [*([unit.said.get(name)] if judges else []), *(labels.of[unit.id].get(p, {}).get(name) for p in people)]
             for unit in units
         ]
-        found[name] = field_facts(how, Said(rows, judges, people, [unit.cluster for unit in units]), wanted)
+        found[name] = field_facts(how, Said(rows, judges, people, [one.cluster for one in units], unit), wanted)
     return found

@@ -210,7 +210,8 @@ def compare(
         InputError: one run without ``by``, several with it, a run given twice, or runs that can't be compared.
         UnknownNameError: no such column, test or interval.
     """
-    from evenhand.comparing import comparison_facts, of_column, of_runs
+    from evenhand.comparing import comparison_facts
+    from evenhand.scores import of_column, of_runs
 
     folders = run_folders(runs)
     if (len(folders) == 1) != (by is not None):

@@ -90,5 +90,5 @@ def _lacking(found: Mapping[str, Any] | None) -> str:
     if found["value"] is None:
         return str(found["reason"])
     if found["clusters"] < FEW:
-        return f"too little data: {found['clusters']} independent items, {FEW} needed"
+        return f"too little data: {found['clusters']} independent {found['cluster']}s, {FEW} needed"
     return "" if found["ci"] else f"too little data: {found['reason']}"

@@ -6,10 +6,11 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from evenhand.comparing import comparison_facts, of_runs
+from evenhand.comparing import comparison_facts
 from evenhand.errors import InputError
 from evenhand.facts import ValueKind
 from evenhand.rubric.model import OutputField, Rubric
+from evenhand.scores import of_runs
 from evenhand.store import Store, StoredRow
 from evenhand.table import wide_columns
 

@@ -103,7 +103,7 @@ def correction_facts(
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     by = None if by is None else text("by", by)
-    rows, columns = _rows(store, rubric, by, value)
+    rows, unit, columns = _rows(store, rubric, by, value)
     found = {row.item for row in rows} & labels.of.keys()
     if not found:
         raise InputError("no label is of an item of the run", hint="labels are joined by id; say --map id=COLUMN")
@@ -113,8 +113,8 @@ def correction_facts(
         measures = {name: m for name, m in measures.items() if m.binary}
     if not measures:
         raise InputError(f"no field of {rubric.name} can be corrected by {method}", hint=_why(left_out))
-    told = {name: _told(_Cells(rows, m, labels), m, method) for name, m in measures.items()}
-    chosen = [text for name, m in measures.items() for text in _unlike(_Cells(rows, m, labels).sample(), m)]
+    told = {name: _told(_Cells(rows, m, labels, unit), m, method) for name, m in measures.items()}
+    chosen = [text for name, m in measures.items() for text in _unlike(_Cells(rows, m, labels, unit).sample(), m)]
     return {
         "rubric": {"name": rubric.name, "version": rubric.version},
         "judge": store.manifest["judge"]["spec"],
@@ -125,14 +125,14 @@ def correction_facts(
         "measures": told,
         "left_out": left_out,
         "warnings": [*_uneven(columns, found), *chosen],
-        "by": None if by is None else _by(by, rows, measures, labels, method),
+        "by": None if by is None else _by(by, rows, measures, labels, method, unit),
     }
 
 
 def _rows(
     store: Store, rubric: Rubric, by: str | None, value: facts.ValueKind
-) -> tuple[list[_Row], dict[str, dict[str, str]]]:
-    """The run's units, and the short values of each item's columns."""
+) -> tuple[list[_Row], str, dict[str, dict[str, str]]]:
+    """The run's units, what their clusters are, and the short values of each item's columns."""
     about: dict[str, dict[str, Any]] = {}
     questions: dict[str, str] = {}
     for stored, _ in store.verdicts():
@@ -148,13 +148,12 @@ def _rows(
             questions[item.id] = question_of(item, rubric) if rubric.mode == "score" else item.id
     if by is not None and all(known[by] is None for known in about.values()):
         raise UnknownNameError("column", by, {name for known in about.values() for name in known} - {by})
+    said = judged(store, rubric, value)
     rows = [
         _Row(u.id, u.cluster, questions.get(u.id, u.id), None if by is None else about[u.id][by], u.said)
-        for u in judged(store, rubric, value).units
+        for u in said.units
     ]
-    if by is not None and not rubric.aggregate.robustness:
-        rows = [replace(row, cluster=row.question) for row in rows]
-    return rows, {own: {k: v for k, v in known.items() if v is not None} for own, known in about.items()}
+    return rows, said.unit, {own: {k: v for k, v in known.items() if v is not None} for own, known in about.items()}
 
 
 def _measures(
@@ -205,8 +204,8 @@ def _number(value: Any) -> float | None:
 class _Cells:
     """The numbers of one measure, for samples of some of a run's units."""
 
-    def __init__(self, rows: Sequence[_Row], measure: _Measure, labels: Labels) -> None:
-        self.rows = rows
+    def __init__(self, rows: Sequence[_Row], measure: _Measure, labels: Labels, unit: str) -> None:
+        self.rows, self.unit = rows, unit
         self._measure = measure
         self.judge = np.array([_or_nan(measure.code(row.said.get(measure.name))) for row in rows])
         truth = {own: self._label(said) for own, said in labels.of.items()}
@@ -253,8 +252,8 @@ def _told(cells: _Cells, measure: _Measure, method: Method, group: str | None = 
     sample = cells.sample(group)
     return {
         "what": measure.what,
-        "raw": _raw(sample.judge, sample.clusters, measure.low, measure.high).as_dict(),
-        "corrected": _corrected(sample, measure, method).as_dict(),
+        "raw": _raw(sample.judge, sample.clusters, measure.low, measure.high).of_unit(cells.unit).as_dict(),
+        "corrected": _corrected(sample, measure, method).of_unit(cells.unit).as_dict(),
         **cells.counts(group),
     }
 
@@ -276,10 +275,10 @@ def _corrected(sample: Sample, measure: _Measure, method: Method) -> Estimate:
 
 
 def _by(
-    column: str, rows: Sequence[_Row], measures: Mapping[str, _Measure], labels: Labels, method: Method
+    column: str, rows: Sequence[_Row], measures: Mapping[str, _Measure], labels: Labels, method: Method, unit: str
 ) -> dict[str, Any]:
     groups = list(dict.fromkeys(row.group for row in rows if row.group is not None))
-    cells = {name: _Cells(rows, m, labels) for name, m in measures.items()}
+    cells = {name: _Cells(rows, m, labels, unit) for name, m in measures.items()}
     told = {group: {name: _told(cells[name], m, method, group) for name, m in measures.items()} for group in groups}
     pairs = list(itertools.combinations(groups, 2)) if method == "ppi" and len(groups) <= _GROUPS else []
     differences = [_difference(cells[name], m, a, b) for name, m in measures.items() for a, b in pairs]
@@ -298,9 +297,9 @@ def _difference(cells: _Cells, measure: _Measure, a: str, b: str) -> dict[str, A
         "a": a,
         "b": b,
         "measure": measure.name,
-        "raw": raw.as_dict(),
-        "corrected": corrected.as_dict(),
-        "win_rate": prediction_powered_win_rate(x, y).as_dict(),
+        "raw": raw.of_unit(cells.unit).as_dict(),
+        "corrected": corrected.of_unit(cells.unit).as_dict(),
+        "win_rate": prediction_powered_win_rate(x, y).of_unit(cells.unit).as_dict(),
     }
 
 

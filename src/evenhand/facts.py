@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from evenhand._canon import digest
 from evenhand.item import Item
-from evenhand.pairing import split_pair_id
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.slices import Column
-from evenhand.stats.estimates import Estimate
-from evenhand.stats.means import ClusteredMean
+from evenhand.stats.means import ScatteredMean
 from evenhand.store import Store, StoredRow
-from evenhand.tasks import Tasks, composite_bounds, score_bounds, told_mean
+from evenhand.tasks import Clusters, Tasks, composite_bounds, score_bounds, told_mean, weights_of
 from evenhand.trial import TrialKey
 from evenhand.verdict import FieldOutcome, Status, Verdict
 
@@ -37,13 +36,14 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         planned, scored, coverage, failures and more, as the command-line page describes. planned and scored count items
         times repeats (both orders of a pair together, scored only when both are); coverage is scored rows over input
         rows, None without rows. The ``n`` of a field and of the composite counts verdicts that have a value: both
-        orders of a pair count one each, while ``items`` counts the independent units behind them (the prompts, for
-        pairs that were made of prompts with several responses). errors has one text for each class of failed requests.
-        violation_rate counts the trials whose reply could be read, and those of them that break a rule of severity
-        "violation": by first replies, and by what counts after the re-ask. Pairs have preference, the sides of pairs
-        that name the same one in both orders; with both orders also flips, the pairs that don't, and agreement, the
-        share of the former among the two. warnings count verdicts by rule, and items whose images the judge was not
-        shown ("images not shown"). ask has the entry phrase that was given, and the criterion that stands first for it.
+        orders of a pair count one each, while ``items`` counts the independent units behind them, of the kind that
+        ``cluster`` names (`evenhand.tasks.Clusters`); the composite has its ``weights`` too. errors has one text
+        for each class of failed requests. violation_rate counts the trials whose reply could be read, and those of them
+        that break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
+        preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
+        that don't, and agreement, the share of the former among the two. warnings count verdicts by rule, and items
+        whose images the judge was not shown ("images not shown"). ask has the entry phrase that was given, and the
+        criterion that stands first for it.
         With expected values a field has missing_mass too: the mean over its n distributions, None without any.
         aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), else None.
 
@@ -55,7 +55,7 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
     slices: dict[str, _Tally] = {}
     column = Column(by, rubric, manifest) if by is not None else None
     bounds = score_bounds(rubric)
-    tasks = None if bounds is None else Tasks(rubric, bounds)
+    tasks = None if bounds is None else Tasks(rubric, bounds, Clusters(rubric, manifest))
     for row, verdicts in store.verdicts():
         whole.add(row, verdicts)
         if tasks is not None and row.item is not None:
@@ -83,27 +83,6 @@ def _asked(rubric: Rubric, manifest: Mapping[str, Any]) -> dict[str, str | None]
     return None if phrase is None else {"phrase": phrase, "first": rubric.ask.get(phrase)}
 
 
-class _Clusters:
-    """A mean of clusters that come in pieces, the pieces of one cluster after each other."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self._mean = ClusteredMean(low=low, high=high)
-        self._cluster = ""
-        self._held: list[float] = []
-
-    def add(self, cluster: str, values: list[float]) -> None:
-        """Take a piece of a cluster."""
-        if cluster != self._cluster:
-            self._mean.add(self._held)
-            self._cluster, self._held = cluster, []
-        self._held += values
-
-    def estimate(self) -> Estimate:
-        """The mean; to be asked for once, at the end."""
-        self._mean.add(self._held)
-        return self._mean.estimate()
-
-
 class _Tally:
     """Counts and means of some rows, fed row by row."""
 
@@ -112,7 +91,7 @@ class _Tally:
         self._value = value
         self._orders = tuple(manifest["orders"])
         self._repeats = manifest["repeats"]
-        self._weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+        self._weights = weights_of(rubric)
         self._asked = set(manifest["asked"])
         self._shown_first = (_asked(rubric, manifest) or {}).get("first")
         self.models: set[str] = set()
@@ -127,15 +106,16 @@ class _Tally:
         self._warnings: Counter[str] = Counter()
         self._not_checked: Counter[str] = Counter()
         self._preference: Counter[str] = Counter()
-        self._means: dict[str, _Clusters] = {}
-        self._of_prompts = any(command.get("pairs") for command in manifest["commands"])
-        self._cluster = ""
+        self._means: dict[str, ScatteredMean] = {}
+        self._clusters = Clusters(rubric, manifest)
+        self._numbers: dict[int, int] = {}  # of clusters, by their digests: there may be a million
+        self._cluster = 0
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
         self._lost: dict[str, tuple[float, int]] = {}  # missing mass: sum, distributions
-        self._composite = _Clusters(*composite_bounds(rubric))
-        self._agreement = _Clusters(0.0, 1.0)
+        low, high = composite_bounds(rubric)
+        self._composite, self._agreement = ScatteredMean(low=low, high=high), ScatteredMean(low=0.0, high=1.0)
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
 
@@ -148,8 +128,8 @@ class _Tally:
             self._failures["bad_row"] += self._repeats
             return
         self._null += len(null_answers(row.item, self._rubric))
-        pair = split_pair_id(row.item.id) if self._of_prompts else None
-        self._cluster = row.item.id if pair is None else pair[0]
+        key = int(digest(self._clusters.of(row.item))[:15], 16)  # 60 bits
+        self._cluster = self._numbers.setdefault(key, len(self._numbers))
         units = list(self.units(row, verdicts))
         for unit in units:
             self._add_unit(unit)
@@ -180,7 +160,7 @@ class _Tally:
         told = [side for side in sides if side is not None]
         self._flips += told.count(CHANGED)
         self._preference.update(side for side in told if side != CHANGED)
-        self._agreement.add(self._cluster, [float(side != CHANGED) for side in told])
+        self._agreement.add_to(self._cluster, [float(side != CHANGED) for side in told])
 
     def _add_verdict(self, verdict: Verdict) -> None:
         self._re_asked += verdict.re_asked
@@ -212,7 +192,7 @@ class _Tally:
         self._first.update([] if before is None else [bool(before)])
 
     def _add_values(self, units: list[list[Verdict | None]]) -> None:
-        """Values of one item: its repeats and orders are of one cluster, and so are the pairs of one prompt."""
+        """Values of one item: its repeats and orders are of one cluster, and so are other answers to its question."""
         verdicts = [v for unit in units for v in unit if v is not None]
         for field in self._rubric.output.fields:
             if field.scale is None or field.name not in self._asked:
@@ -221,7 +201,7 @@ class _Tally:
             self._add_field(field, outcomes)
         if self._weights:
             totals = [_composite(v, self._weights, self._value) for v in verdicts]
-            self._composite.add(self._cluster, [t for t in totals if t is not None])
+            self._composite.add_to(self._cluster, [t for t in totals if t is not None])
 
     def _add_field(self, field: OutputField, outcomes: list[FieldOutcome]) -> None:
         assert field.scale is not None
@@ -233,8 +213,10 @@ class _Tally:
         self._lost[field.name] = lost + sum(s.missing_mass for s in spreads), n + len(spreads)
         values = [pick(o, self._value) for o in outcomes]
         if field.scale.numeric:
-            mean = self._means.setdefault(field.name, _Clusters(float(field.scale.bottom), float(field.scale.top)))
-            mean.add(self._cluster, [float(v) for v in values if isinstance(v, int | float)])
+            if (mean := self._means.get(field.name)) is None:
+                low, high = float(field.scale.bottom), float(field.scale.top)
+                mean = self._means[field.name] = ScatteredMean(low=low, high=high)
+            mean.add_to(self._cluster, [float(v) for v in values if isinstance(v, int | float)])
         else:
             counts = self._counts.setdefault(field.name, Counter())
             counts.update(str(v) for v in values if v is not None)
@@ -257,7 +239,7 @@ class _Tally:
             "not_checked": dict(self._not_checked),
             "criteria": {name: fact for name, fact in fields.items() if name in criteria},
             "fields": {name: fact for name, fact in fields.items() if name not in criteria},
-            "composite": told_mean(self._composite.estimate()) if self._weights else None,
+            "composite": self._mean_facts(self._composite) | {"weights": self._weights} if self._weights else None,
             "value": self._value,
             "null_answers": self._null,
             "set_in_code": self._in_code,
@@ -274,8 +256,11 @@ class _Tally:
             if len(self._orders) > 1:
                 facts["flips"] = self._flips
                 if self._value == "stated":  # expected values join both orders into one side
-                    facts["agreement"] = told_mean(self._agreement.estimate())
+                    facts["agreement"] = self._mean_facts(self._agreement)
         return facts
+
+    def _mean_facts(self, mean: ScatteredMean) -> dict[str, Any]:
+        return told_mean(mean.estimate(self._clusters.unit))
 
     def _shown(self) -> list[OutputField]:
         """The fields in the order of the report: the rubric's, but for the criterion that was asked for."""
@@ -284,7 +269,7 @@ class _Tally:
 
     def _field_facts(self, name: str) -> dict[str, Any]:
         if name in self._means:
-            facts = told_mean(self._means[name].estimate())
+            facts = self._mean_facts(self._means[name])
         else:
             counts = self._counts.get(name, Counter())
             facts = {"counts": {label: counts[label] for label in self._labels(name)}, "n": counts.total()}
@@ -358,7 +343,7 @@ def likeliest(unit: Sequence[Verdict], name: str) -> Any:
 
 def composite(verdict: Verdict, rubric: Rubric, value: ValueKind = "stated") -> float | None:
     """Weighted mean of a verdict's criteria; None when the rubric has no weights or any criterion is missing."""
-    weights = {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+    weights = weights_of(rubric)
     return _composite(verdict, weights, value) if weights else None
 
 

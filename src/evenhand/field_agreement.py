@@ -114,12 +114,14 @@ class Said:
         judge: Whether the first column is a judge's.
         people: Names of the people, the other columns.
         clusters: What each unit shares its subject with.
+        unit: What a cluster is.
     """
 
     rows: Sequence[Sequence[Any]]
     judge: bool
     people: Sequence[str]
     clusters: Sequence[str]
+    unit: str = "item"
 
     @property
     def judges(self) -> list[str]:
@@ -200,7 +202,7 @@ def _figure(ratings: Ratings, name: str, said: Said, wanted: Wanted) -> dict[str
         sides["together"] = catalog.agreement(what.ratings.select(said.persons), what.statistic)
     single = {"judge": len(said.people) == 1, "people": len(said.people) == 2}
     return {
-        side: None if one is None else _told(what, one, wanted.width, single=single.get(side, False))
+        side: None if one is None else _told(what, one.of_unit(said.unit), wanted.width, single=single.get(side, False))
         for side, one in sides.items()
     }
 
@@ -218,7 +220,7 @@ def _told(what: Reading, found: Estimate, width: float | None, *, single: bool) 
 
 def _none(said: Said, reason: str) -> dict[str, dict[str, Any] | None]:
     """A figure that the field can't have, and why."""
-    none = Estimate(None, reason=reason).as_dict()
+    none = Estimate(None, reason=reason, unit=said.unit).as_dict()
     people = None if said.judge else none
     return {"judge": none if said.judge else None, "people": people, "gap": None, "together": None}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import facts
+from evenhand._words import counted
 from evenhand.agreeing import COMPOSITE, Judged, Labels, Unit, fields_of, judged, read_labels
 from evenhand.api import Run
 from evenhand.errors import InputError, StatisticError
@@ -92,7 +93,7 @@ def judge_quality(
         statistic -> figure, people against people), ``differences`` (field, statistic, a, b, difference: b less a on
         the items both judged), ``field`` and ``statistic`` to choose by, and ``verdict``, the answer in words.
         ``fields``, without labels: field -> level, pairs (a, b, statistics, confusion), together (three judges and
-        more), warnings. Every figure is an `Estimate` as plain data, clustered by item.
+        more), warnings. Every figure is an `Estimate` as plain data, clustered by question or prompt.
 
     Raises:
         InputError: fewer than two runs, one given twice, labels of no item of a run, as many files of labels as are
@@ -216,7 +217,9 @@ def _field(
     for one in members:
         units = [unit for unit in one.judged.units if unit.id in labels.of]
         rows = [[unit.said.get(name), *_of_people(labels, unit.id, people, name)] for unit in units]
-        found = field_facts(how, Said(rows, True, people, [unit.cluster for unit in units]), Wanted(names))
+        found = field_facts(
+            how, Said(rows, True, people, [unit.cluster for unit in units], one.judged.unit), Wanted(names)
+        )
         one.told["agreement"][name] = {n: figure["judge"] for n, figure in found["statistics"].items()}
         if len(people) > 1:
             told["people"].setdefault(name, {n: figure["people"] for n, figure in found["statistics"].items()})
@@ -249,7 +252,8 @@ def _differences(
     found = {}
     for a, b in itertools.combinations(said, 2):
         try:
-            found[a, b] = annotators.judges_apart(ratings, a, b, people=persons, statistic=statistic)
+            apart = annotators.judges_apart(ratings, a, b, people=persons, statistic=statistic)
+            found[a, b] = apart.of_unit(members[0].judged.unit)
         except StatisticError as error:
             found[a, b] = Estimate(None, reason=error.message)
     return found
@@ -279,8 +283,8 @@ def _verdict(
     elif equal:
         text += f"; {' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse"
         text += _cheapest([best, *equal], costs)
-    items = figures[best]["clusters"]
-    few = f"too little data to choose by ({items} items, {FEW} needed); so far " if items < FEW else ""
+    units, unit = figures[best]["clusters"], figures[best]["cluster"]
+    few = f"too little data to choose by ({counted(units, unit)}, {FEW} needed); so far " if units < FEW else ""
     return few + "; ".join([text, *lacking])
 
 
@@ -311,21 +315,22 @@ def _each_other(members: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
             for judge, units in said.items()
         }
         if any(value is not None for column in values.values() for value in column):
-            told[name] = _field_of_judges(how, values, clusters, wanted)
+            told[name] = _field_of_judges(how, values, clusters, wanted, members[0].judged.unit)
     return told
 
 
 def _field_of_judges(
-    how: Measured, values: Mapping[str, Sequence[Any]], clusters: Sequence[str], wanted: Wanted
+    how: Measured, values: Mapping[str, Sequence[Any]], clusters: Sequence[str], wanted: Wanted, unit: str
 ) -> dict[str, Any]:
     pairs = []
     for a, b in itertools.combinations(values, 2):
-        found = field_facts(how, Said(list(zip(values[a], values[b], strict=True)), False, (a, b), clusters), wanted)
+        both = list(zip(values[a], values[b], strict=True))
+        found = field_facts(how, Said(both, False, (a, b), clusters, unit), wanted)
         figures = {name: figure["people"] for name, figure in found["statistics"].items()}
         pairs.append({"a": a, "b": b, "statistics": figures, "confusion": found["confusion"]})
     names = ("alpha", *(("fleiss",) if how.categories else ()))
     rows = list(zip(*values.values(), strict=True))
-    all_of = field_facts(how, Said(rows, False, tuple(values), clusters), Wanted(names))
+    all_of = field_facts(how, Said(rows, False, tuple(values), clusters, unit), Wanted(names))
     return {
         "level": how.level,
         "pairs": pairs,

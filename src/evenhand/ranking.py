@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from evenhand.controls import control_names, difference, unavailable
 from evenhand.errors import InputError, ItemError, Problem
 from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
-from evenhand.item import Item, content_id
+from evenhand.item import Item
 from evenhand.item_values import Mistake, read_id
 from evenhand.keywords import number, texts
 from evenhand.pairing import COLUMNS, split_pair_id
@@ -18,6 +18,7 @@ from evenhand.slices import label
 from evenhand.sources import bad_row, open_source
 from evenhand.stats.means import ClusteredMean
 from evenhand.store import Store
+from evenhand.tasks import Clusters
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict
 
@@ -95,19 +96,19 @@ def ranking(
         raise InputError(f"rubric {rubric.name} has no preferred side to rank by", hint="rank takes runs of pairs")
     systems, manifest = _columns(systems), store.manifest
     names = control_names(model.get("control", ()))
-    tally, bad_rows = _Tally(names), 0
+    tally, bad_rows, clusters = _Tally(names), 0, Clusters(rubric, manifest)
     for row, verdicts in store.verdicts():
         if row.item is None:
             bad_rows += 1
             continue
-        prompt, a, b = _systems(row.item, rubric, systems)
+        a, b = _systems(row.item, systems)
         gaps = _differences(row.item, rubric, names)
         for outcome, point in _comparisons(row.item.id, verdicts, rubric, manifest, value):
-            tally.add(prompt, a, b, outcome, point, gaps, swapped=manifest["orders"] == ["ba"])
+            tally.add(clusters.of(row.item), a, b, outcome, point, gaps, swapped=manifest["orders"] == ["ba"])
     if not tally.outcomes:
         raise InputError("the run has no pairs to rank")
     return {
-        **tally.facts(model, order=len(manifest["orders"]) == 1, unit="prompt"),
+        **tally.facts(model, order=len(manifest["orders"]) == 1, unit=clusters.unit),
         "bad_rows": bad_rows,
         "judge": {**manifest["judge"], "status": NOT_VALIDATED},
         "rubric": {"name": rubric.name, "version": rubric.version, "digest": rubric.digest},
@@ -344,19 +345,16 @@ def _strength(standing: Standing | None) -> dict[str, Any]:
     return {**told, "strength_note": standing.strength.note}
 
 
-def _systems(item: Item, rubric: Rubric, columns: tuple[str, str]) -> tuple[str, str, str]:
-    """The prompt that a pair is about, and the systems of response A and B."""
+def _systems(item: Item, columns: tuple[str, str]) -> tuple[str, str]:
+    """The systems of response A and B."""
     a, b = (item.extra.get(column, item.fields.get(column)) for column in columns)
     if not item.fields and (parts := split_pair_id(item.id)) is not None:
-        return parts  # its columns were not stored
+        return parts[1:]  # its columns were not stored
     if a is None or b is None:
         hint = "--systems A,B names other columns; `evenhand judge --pairs` makes pairs that have them"
         lacking = f"no {' or '.join(columns)}"
         raise InputError(f"item {item.id} does not say which systems it compares: {lacking}", hint=hint)
-    prompt = item.extra.get(_PROMPT)
-    if prompt is None:  # pairs that were not made here
-        prompt = content_id({n: v for n, v in item.fields.items() if n not in rubric.item.responses})
-    return str(prompt), label(a), label(b)
+    return label(a), label(b)
 
 
 def _comparisons(

@@ -12,11 +12,12 @@ from typing import Any
 from evenhand import facts
 from evenhand.agreeing import Labels, agreement_facts, judged
 from evenhand.beside import together_facts
-from evenhand.comparing import comparison_facts, of_column
+from evenhand.comparing import comparison_facts
 from evenhand.errors import InputError
 from evenhand.facets import FacetTable, Row, RunRows, legal_values
 from evenhand.ranking import ranking
 from evenhand.rubric.model import Rubric
+from evenhand.scores import of_column
 from evenhand.service import service_facts
 from evenhand.store import Store
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from evenhand import facts
-from evenhand.comparing import COMPOSITE
 from evenhand.errors import InputError
 from evenhand.item import Item, fields_digest
 from evenhand.rubric.model import Rubric
+from evenhand.scores import COMPOSITE
 from evenhand.stats import components as c
 from evenhand.stats.components import Component, Components, variance_components
 from evenhand.stats.generalizability import Design, error_parts, item_reliability, standard_error
 from evenhand.store import Store
-from evenhand.tasks import cluster_unit, group_of
+from evenhand.tasks import ITEM, Clusters
 from evenhand.verdict import Verdict
 
 _ORDERS = {"": 0, "ba": 0, "ab": 1}
@@ -36,6 +36,8 @@ class _Trials:
     """Planned trials of all runs, one entry each; NaN where there is no value."""
 
     values: dict[str, list[float]]
+    unit: str = ITEM
+    clusters: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
     judges: list[str] = field(default_factory=list)
@@ -45,21 +47,24 @@ class _Trials:
         """Take a run."""
         manifest = store.manifest
         planned = manifest["repeats"] * len(manifest["orders"])
+        clusters = Clusters(rubric, manifest)
         for row, verdicts in store.verdicts():
             if row.item is None:
                 continue
             _require_same(asked, row.item, name)
-            group = group_of(row.item, rubric.aggregate)
+            group, cluster = clusters.paraphrases(row.item), clusters.of(row.item)
             found: list[tuple[str, Verdict | None]] = [(key.order, verdict) for key, verdict in verdicts.items()]
             found += [(manifest["orders"][0], None)] * (planned - len(found))
             for order, verdict in found:
-                self.groups.append(group)
+                self.clusters.append(cluster)
+                self.groups.append(row.item.id if group is None else group)
                 self.items.append(row.item.id)
                 self.judges.append(name)
                 self.orders.append(_ORDERS[order])
                 for measure, values in self.values.items():
                     score = None if verdict is None else _score(verdict, measure, rubric, value)
                     values.append(math.nan if score is None else score)
+        self.unit = clusters.unit
 
 
 def variance_facts(
@@ -74,8 +79,9 @@ def variance_facts(
 
     Returns:
         ``judges``: run -> judge; ``preference`` (of pairs, the measure that is a side), ``unit`` (what is
-        independent), ``value``, ``warnings``; ``measures``: the composite, each criterion with numbers, and for pairs
-        the preferred side as points of response A (1, 0.5, 0). Each has n, planned, design (levels there are), mean
+        independent: intervals are clustered by it, and items stay items), ``value``, ``warnings``; ``measures``: the
+        composite, each criterion with numbers, and for pairs the preferred side as points of response A (1, 0.5, 0).
+        Each has n, planned, design (levels there are), mean
         (an `Estimate` as plain data), noise (the component that holds the rest), total (variance of one score),
         components (name -> variance, an estimate; share of the total; sd in points; levels; set_to_0), absent
         (name -> why it is not there), order_shift (points that response A gains by being shown first, an estimate or
@@ -98,12 +104,11 @@ def variance_facts(
     for name, (store, rubric) in runs.items():
         trials.add(name, store, rubric, value, asked)
     judges = {name: store.manifest["judge"]["spec"] for name, (store, _) in runs.items()}
-    unit, pairs = cluster_unit(first.aggregate), first.mode == "compare"
-    told = {name: _measure(trials, name, unit, pairs, seed) for name in measures}
+    told = {name: _measure(trials, name, first.mode == "compare", seed) for name in measures}
     _require_facets(told, runs)
     twice = len(set(judges.values())) < len(judges)
     warnings = ["two runs have the same judge: what they differ by is no difference of judges"] if twice else []
-    about = {"judges": judges, "preference": first.preference, "unit": unit, "value": value}
+    about = {"judges": judges, "preference": first.preference, "unit": trials.unit, "value": value}
     return {**about, "warnings": warnings, "measures": told}
 
 
@@ -150,14 +155,15 @@ def _require_facets(told: Mapping[str, Mapping[str, Any]], runs: Mapping[str, tu
     )
 
 
-def _measure(trials: _Trials, name: str, unit: str, pairs: bool, seed: int) -> dict[str, Any]:
+def _measure(trials: _Trials, name: str, pairs: bool, seed: int) -> dict[str, Any]:
     values = np.array(trials.values[name])
     there = ~np.isnan(values)
     counts = {"n": int(there.sum()), "planned": len(values)}
     if not there.any():
         return {**counts, "reason": "nothing scored"}
-    ids = (np.array(column)[there] for column in (trials.groups, trials.items, trials.judges, trials.orders))
-    found = variance_components(values[there], *ids, unit=unit, seed=seed)
+    columns = (trials.groups, trials.items, trials.judges, trials.orders, trials.clusters)
+    *ids, clusters = (np.array(column)[there] for column in columns)
+    found = variance_components(values[there], *ids, clusters=clusters, unit=trials.unit, seed=seed)
     design = Design.of(found)
     parts = error_parts(found, design)
     squared = math.fsum(parts.values())
@@ -166,7 +172,7 @@ def _measure(trials: _Trials, name: str, unit: str, pairs: bool, seed: int) -> d
     alternatives = _alternatives(found, design, pairs)
     return {
         **counts,
-        "design": {k: getattr(found, k) for k in ("groups", "items", "judges", "orders", "repeats")},
+        "design": {k: getattr(found, k) for k in ("clusters", "groups", "items", "judges", "orders", "repeats")},
         "mean": found.mean.as_dict(),
         "noise": found.noise,
         "total": found.total,

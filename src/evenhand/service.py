@@ -13,7 +13,7 @@ from evenhand.rubric.model import Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.resample import share_interval
 from evenhand.store import Store
-from evenhand.tasks import group_of
+from evenhand.tasks import Clusters
 from evenhand.trial import TrialKey
 from evenhand.verdict import Status
 
@@ -33,10 +33,10 @@ class _Share:
         self._ids += [self._known.setdefault(cluster, len(self._known)) for _ in values]
         self._values += [float(value) for value in values]
 
-    def estimate(self) -> Estimate:
-        """The share with a Wilson interval clustered by item."""
+    def estimate(self, unit: str) -> Estimate:
+        """The share with a Wilson interval, clusters being ``unit``s."""
         ids = np.unique(np.array(self._ids, dtype=np.intp), return_inverse=True)[1].astype(np.intp)
-        return share_interval(self._values, ids if self._values else None)
+        return share_interval(self._values, ids if self._values else None).of_unit(unit)
 
 
 def service_facts(
@@ -62,12 +62,12 @@ def service_facts(
     orders = manifest["orders"]
     failed, violated, steady = _Share(), _Share(), _Share()
     latency: list[float] = []
-    asked = 0
+    clusters, asked = Clusters(rubric, manifest), 0
     for row, verdicts in store.verdicts():
         if row.item is None or not verdicts:
             continue
         asked += 1
-        cluster = group_of(row.item, rubric.aggregate)
+        cluster = clusters.of(row.item)
         units = [[verdicts.get(TrialKey(row.item.id, o, r)) for o in orders] for r in range(manifest["repeats"])]
         whole = [[v for v in unit if v is not None] for unit in units if None not in unit]
         failed.add(cluster, [any(v.status is not Status.SCORED for v in unit) for unit in whole])
@@ -82,9 +82,9 @@ def service_facts(
         "judge": manifest["judge"]["spec"],
         "set": {"data": _data(manifest), "rubric": rubric.name, "version": rubric.version},
         **{name: summary[name] for name in ("planned", "scored", "failures", "tokens", "calls", "cost_usd")},
-        "failed": failed.estimate().as_dict(),
-        "violated": violated.estimate().as_dict(),
-        "consistency": steady.estimate().as_dict() if both else None,
+        "failed": failed.estimate(clusters.unit).as_dict(),
+        "violated": violated.estimate(clusters.unit).as_dict(),
+        "consistency": steady.estimate(clusters.unit).as_dict() if both else None,
         "cost_per_1000_items": None if cost is None or not asked else 1000 * cost / asked,
         "latency_s": _latency(latency),
     }

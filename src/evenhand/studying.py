@@ -83,9 +83,9 @@ def study_facts(variants: Mapping[str, Variant], people: People | None = None) -
         ``rubric``, ``judge``, ``runs`` (variant -> planned, scored, failures, calls, tokens, cost_usd), ``labels``
         (people, scale by measure; None without), and ``measures``: name -> ``variants`` (variant -> scale, planned,
         scored, failed: share of planned, mean: share of the scale), ``pairs`` (a, b, spearman, kendall, difference:
-        mean absolute, on the scale from 0 to 1) and ``people`` (variant -> spearman, difference; on the items that
-        people and every variant have a value of; None where people rated nothing of it). Every figure is an
-        `Estimate` as plain data, clustered by item.
+        mean absolute, on the scale from 0 to 1) and ``people`` (variant -> spearman, kendall, difference; on the items
+        that people and every variant have a value of; None where people rated nothing of it). Every figure is an
+        `Estimate` as plain data, clustered as `evenhand.tasks.Clusters` tells.
     """
     first = next(iter(variants.values()))
     kept = ("planned", "scored", "failures", "calls", "tokens", "cost_usd")
@@ -103,13 +103,14 @@ def study_facts(variants: Mapping[str, Variant], people: People | None = None) -
 def _measure_facts(measure: str, variants: Mapping[str, Variant], people: People | None) -> dict[str, Any]:
     shares = {name: dict(_shares(variant, measure)) for name, variant in variants.items()}
     clusters = {key: unit.cluster for variant in variants.values() for key, unit in _keyed(variant.judged)}
+    unit = next(iter(variants.values())).judged.unit
     return {
         "variants": {name: _variant_facts(variant, measure, shares[name]) for name, variant in variants.items()},
         "pairs": [
-            {"a": a, "b": b, **_agreement({a: shares[a], b: shares[b]}, clusters)}
+            {"a": a, "b": b, **_agreement({a: shares[a], b: shares[b]}, clusters, unit)}
             for a, b in itertools.combinations(variants, 2)
         ],
-        "people": None if people is None else _against(people, measure, shares, clusters),
+        "people": None if people is None else _against(people, measure, shares, clusters, unit),
     }
 
 
@@ -118,7 +119,7 @@ def _variant_facts(variant: Variant, measure: str, shares: Mapping[_Key, float])
     for key, unit in _keyed(variant.judged):
         if key in shares:
             by_cluster.setdefault(unit.cluster, []).append(shares[key])
-    mean = ClusteredMean(low=0.0, high=1.0)
+    mean = ClusteredMean(low=0.0, high=1.0, unit=variant.judged.unit)
     for values in by_cluster.values():
         mean.add(values)
     planned = variant.summary["planned"]
@@ -151,7 +152,7 @@ def _share(value: float, bounds: Bounds) -> float:
 
 
 def _against(
-    people: People, measure: str, shares: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str]
+    people: People, measure: str, shares: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], unit: str
 ) -> dict[str, Any] | None:
     """Every variant against the mean of the people, on the items that all of them have."""
     said: dict[str, float] = {}
@@ -164,16 +165,17 @@ def _against(
     common = [key for key in clusters if key[0] in said and all(key in values for values in shares.values())]
     labels = {key: said[key[0]] for key in common}
     return {
-        name: _agreement({name: {key: values[key] for key in common}, PEOPLE: labels}, clusters, kendall=False)
+        name: _agreement({name: {key: values[key] for key in common}, PEOPLE: labels}, clusters, unit)
         for name, values in shares.items()
     }
 
 
-def _agreement(
-    two: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], *, kendall: bool = True
-) -> dict[str, Any]:
+def _agreement(two: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], unit: str) -> dict[str, Any]:
     rows: Sequence[Sequence[float | None]] = [[values.get(key) for values in two.values()] for key in clusters]
     ratings = Ratings.of(rows, "interval", raters=list(two), clusters=clusters.values())
-    statistics = {"spearman": association.spearman, "kendall": association.kendall}
-    told = {name: of(ratings).as_dict() for name, of in statistics.items() if kendall or name != "kendall"}
-    return {**told, "difference": association.mean_absolute_error(ratings).as_dict()}
+    found = {
+        "spearman": association.spearman(ratings),
+        "kendall": association.kendall(ratings),
+        "difference": association.mean_absolute_error(ratings),
+    }
+    return {name: estimate.of_unit(unit).as_dict() for name, estimate in found.items()}

@@ -1,24 +1,113 @@
-"""Figures by task, by category of tasks and over paraphrase groups, for rubrics that say how to sum up. No layout."""
+"""What items share (a question, a paraphrase group, a prompt), and figures by task, category and paraphrase group.
+
+No layout.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand._canon import digest
-from evenhand.item import Item
-from evenhand.rubric.model import Aggregate, Rubric
+from evenhand.item import Item, content_id
+from evenhand.pairing import COLUMNS, split_pair_id
+from evenhand.rubric.model import Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean, mean_of_means
 
 UNTYPED = "(none)"
+GROUP, QUESTION, PROMPT, ITEM = "paraphrase group", "question", "prompt", "item"
+_PROMPT_ID = COLUMNS[0]
+
+
+class Clusters:
+    """Which items of a run are not independent of each other: the one rule that every command goes by.
+
+    Items are of one cluster where they are of one paraphrase group, if the rubric knows groups and the item has an id
+    of its own to tell; else where they are about the same question: of pairs the prompt (its id, or its texts with
+    their context), of scores all that the rubric requires of an item but the answer. Where texts are not kept, the
+    id tells, less what ``--pairs`` or a table with a column for each system put behind it.
+
+    Args:
+        rubric: The run's rubric.
+        manifest: The run's manifest; None where there are ids only, as of labels.
+    """
+
+    def __init__(self, rubric: Rubric, manifest: Mapping[str, Any] | None = None) -> None:
+        commands = manifest["commands"] if manifest is not None else ()
+        self._rubric = rubric
+        self._grouped = rubric.aggregate.robustness.get("group-by", "id") != "id"
+        self._asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
+        self._of_prompts = any(command.get("pairs") for command in commands)
+        self._systems = {
+            f"~{name}"
+            for command in commands
+            if (columns := (command.get("mapping") or {}).get("responses")) and not command.get("pairs")
+            for name in columns.split("+")
+        }
+        self._known = False
+
+    @property
+    def unit(self) -> str:
+        """What a cluster is, in a word or two, of the items met so far."""
+        if self._grouped:
+            return GROUP
+        if self._rubric.mode == "compare":
+            return PROMPT if self._known or self._of_prompts else ITEM
+        return QUESTION if self._known or self._systems else ITEM
+
+    def of(self, item: Item) -> str:
+        """The cluster of an item, as a key."""
+        group = self.paraphrases(item)
+        return group if group is not None else self._subject(item)
+
+    def paraphrases(self, item: Item) -> str | None:
+        """The paraphrase group of an item, as its rubric says; None where that isn't known."""
+        rule = self._rubric.aggregate.robustness.get("group-by", "id")
+        name, _, mark = rule.partition(" before the last ")
+        if not self._grouped or (name == "id" and item.fields and item.id.startswith(content_id(item.fields))):
+            return None
+        given = self._row(item.id) if name == "id" else item.fields.get(name)
+        if given is None:
+            return None
+        return str(given).rpartition(mark)[0] or str(given) if mark else str(given)
+
+    def _subject(self, item: Item) -> str:
+        """The prompt or question of an item."""
+        if self._rubric.mode == "compare":
+            if (given := item.extra.get(_PROMPT_ID)) is not None:
+                self._known = True
+                return str(given)
+            if not item.fields:
+                return self._row(item.id)
+            self._known = True
+            return content_id({n: v for n, v in item.fields.items() if n not in self._rubric.item.responses})
+        if not item.fields or not self._asked:
+            return self._row(item.id)
+        self._known = True
+        return question_of(item, self._rubric)
+
+    def _row(self, own: str) -> str:
+        """The id of the row that an item was made of."""
+        if self._of_prompts and (pair := split_pair_id(own)) is not None:
+            return pair[0]
+        return next((own.removesuffix(system) for system in self._systems if own.endswith(system)), own)
+
+
+def question_of(item: Item, rubric: Rubric) -> str:
+    """What is asked of a system, as a key: all that the rubric requires of an item but the answer.
+
+    Where it requires nothing else, as of essays, no two items share a question.
+    """
+    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
+    return digest([str(item.fields.get(name)) for name in asked]) if asked else item.id
 
 
 @dataclass(slots=True)
 class _Group:
-    """Scores of one paraphrase group in one task: all of them, and one mean an item."""
+    """Scores of one cluster in one task: all of them, and one mean an item of a paraphrase group."""
 
     scores: list[float] = field(default_factory=list)
     items: list[float] = field(default_factory=list)
@@ -28,16 +117,18 @@ class Tasks:
     """Sums up the scores of a run as the rubric's ``aggregate`` says, fed row by row.
 
     A task is a value of the first field of ``aggregate.per``; categories are those of the rubric's types. Items of
-    one paraphrase group share what they are about, so intervals take groups, not items, as independent. Memory
-    grows with the number of groups.
+    one cluster share what they are about, so intervals take clusters, not items, as independent. Memory grows with
+    the number of clusters.
 
     Args:
         rubric: Has an ``aggregate.per``.
         bounds: Ends of the scale of the scores.
+        clusters: Which items belong together; default: what the rubric alone tells.
     """
 
-    def __init__(self, rubric: Rubric, bounds: tuple[float, float]) -> None:
+    def __init__(self, rubric: Rubric, bounds: tuple[float, float], clusters: Clusters | None = None) -> None:
         self._rubric = rubric
+        self._clusters = clusters or Clusters(rubric)
         self._bounds = bounds
         self._planned: dict[str, int] = {}
         self._groups: dict[str, dict[str, _Group]] = {}
@@ -50,9 +141,10 @@ class Tasks:
         groups = self._groups.setdefault(task, {})
         read = [score for score in scores if score is not None]
         if read:
-            group = groups.setdefault(group_of(item, self._rubric.aggregate), _Group())
+            group = groups.setdefault(self._clusters.of(item), _Group())
             group.scores += read
-            group.items.append(math.fsum(read) / len(read))
+            if self._clusters.paraphrases(item) is not None:
+                group.items.append(math.fsum(read) / len(read))
 
     def facts(self) -> dict[str, Any]:
         """The figures as plain data.
@@ -97,8 +189,7 @@ class Tasks:
         return told
 
     def _mean(self, tasks: Iterable[str]) -> Estimate:
-        unit = cluster_unit(self._rubric.aggregate)
-        mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1], unit=unit)
+        mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1], unit=self._clusters.unit)
         for task in tasks:
             for group in self._groups[task].values():
                 mean.add(group.scores)
@@ -120,27 +211,6 @@ class Tasks:
         return robustness(groups)
 
 
-def group_of(item: Item, aggregate: Aggregate) -> str:
-    """The paraphrase group of an item: what its rubric says, or the item alone."""
-    rule = aggregate.robustness.get("group-by", "id")
-    name, _, mark = rule.partition(" before the last ")
-    given = item.id if name == "id" else item.fields.get(name)
-    if given is None:
-        return item.id
-    return str(given).rpartition(mark)[0] or str(given) if mark else str(given)
-
-
-def question_of(item: Item, rubric: Rubric) -> str:
-    """What is asked of a system, as a key: all that the rubric requires of an item but the answer."""
-    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
-    return digest([str(item.fields.get(name)) for name in asked])
-
-
-def cluster_unit(aggregate: Aggregate) -> str:
-    """What `group_of` gives, in one word."""
-    return "group" if aggregate.robustness.get("group-by", "id") != "id" else "item"
-
-
 def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
     """How much scores differ between paraphrases of one question. Unofficial: the published formula is not known.
 
@@ -152,7 +222,7 @@ def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
         with ci and n (groups); ``score``: one over the mean variance with its ci, None where the variance is 0;
         ``official``: False.
     """
-    variance, deviation = ClusteredMean(low=0.0, unit="group"), ClusteredMean(low=0.0, unit="group")
+    variance, deviation = ClusteredMean(low=0.0, unit=GROUP), ClusteredMean(low=0.0, unit=GROUP)
     for scores in groups:
         mean = math.fsum(scores) / len(scores)
         spread = math.fsum((score - mean) ** 2 for score in scores) / len(scores)
@@ -170,9 +240,10 @@ def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 def told_mean(estimate: Estimate) -> dict[str, Any]:
-    """An estimate of a mean as plain data: mean, ci (None without), n, items (independent groups), note."""
+    """An estimate of a mean as plain data: mean, ci, n, items (clusters), cluster (what one is), note."""
     interval = None if estimate.low is None else [estimate.low, estimate.high]
     facts: dict[str, Any] = {"mean": estimate.value, "ci": interval, "n": estimate.n, "items": estimate.clusters}
+    facts["cluster"] = estimate.unit
     if estimate.note:
         facts["note"] = estimate.note
     return facts
@@ -189,6 +260,16 @@ def score_bounds(rubric: Rubric) -> tuple[float, float] | None:
         return composite_bounds(rubric)
     first = next((c.scale for c in rubric.criteria if c.scale.numeric), None)
     return None if first is None else (float(first.bottom), float(first.top))
+
+
+def weights_of(rubric: Rubric) -> dict[str, float]:
+    """The weights of the composite by criterion, empty where there is none."""
+    return {c.name: c.weight for c in rubric.criteria if c.weight is not None}
+
+
+def told_weights(weights: Mapping[str, float]) -> str:
+    """Weights in words, as in "0.6 correctness, 0.4 style"."""
+    return ", ".join(f"{weight:g} {name}" for name, weight in weights.items())
 
 
 def composite_bounds(rubric: Rubric) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from evenhand.errors import InputError, ItemError
 from evenhand.export import find_writer, refuse_overwriting
-from evenhand.item import Item, content_id
+from evenhand.item import Item
 from evenhand.prompt import mark_for, render
 from evenhand.ratings import RatingReader
 from evenhand.rubric.model import Form, OutputField, Rubric
@@ -25,7 +25,7 @@ from evenhand.rules import compile_rubric
 from evenhand.settle import question
 from evenhand.sources import BadRow, read_items
 from evenhand.store import Store
-from evenhand.tasks import group_of, question_of
+from evenhand.tasks import Clusters
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Status, Verdict
 
@@ -171,7 +171,7 @@ def write_training_rows(
     if path.suffix != ".jsonl":
         raise InputError(f"{target}: training rows are JSON lines", hint="end the name in .jsonl")
     find_writer(path)
-    tally = _Tally()
+    tally, clusters = _Tally(), Clusters(rubric)
     targets = {False: path, True: held_out_file(path)}
     for file in targets.values():
         refuse_overwriting(file, sources)
@@ -182,7 +182,7 @@ def write_training_rows(
                 if example.left_out:
                     tally.left_out[example.left_out] += 1
                     continue
-                held_out = tally.take(_group(example.item, rubric), share, seed)
+                held_out = tally.take(clusters.of(example.item), share, seed)
                 row = json.dumps(_chat_row(example, rubric, key), ensure_ascii=False)
                 (testing if held_out else training).write(row + "\n")
         if not tally.rows[False]:
@@ -196,12 +196,6 @@ def write_training_rows(
             file.unlink(missing_ok=True)
     rows, groups = tally.rows, tally.groups
     return Report(rows[False], len(groups[False]), rows[True], len(groups[True]), dict(tally.left_out))
-
-
-def _group(item: Item, rubric: Rubric) -> str:
-    if rubric.aggregate.robustness and item.id != content_id(item.fields):
-        return group_of(item, rubric.aggregate)
-    return question_of(item, rubric)
 
 
 class _Tally:

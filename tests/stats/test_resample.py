@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
 
 from evenhand.stats.estimates import Estimate
-from evenhand.stats.means import ClusteredMean
+from evenhand.stats.means import ClusteredMean, ScatteredMean
 from evenhand.stats.resample import bootstrap, bootstrap_rows, cluster_sums, draw_counts, mean_interval, share_interval
 from evenhand.stats.table import Floats
 
@@ -91,6 +93,13 @@ def test_array_mean_is_the_streaming_mean() -> None:
     a, b = mean_interval(x, clusters, low=-1, high=1), stream.estimate()
     assert (a.value, a.low, a.high, a.se) == pytest.approx((b.value, b.low, b.high, b.se), abs=1e-12)
     assert (a.n, a.clusters, a.note) == (b.n, b.clusters, b.note)
+    pieces = ScatteredMean(low=-1, high=1)
+    for i in rng.permutation(90):
+        pieces.add_to(int(clusters[i]), [float(x[i])])
+    c = pieces.estimate("question")
+    assert (a.value, a.low, a.high, a.se) == pytest.approx((c.value, c.low, c.high, c.se), abs=1e-12)
+    assert (c.n, c.clusters, c.method) == (90, a.clusters, "mean, t interval clustered by question")
+    assert a.of_unit("question") == replace(c, value=a.value, ci=a.ci, se=a.se)
     for found in (mean_interval([]), mean_interval([1.0]), mean_interval([2.0, 2.0])):
         assert found.ci is None and found.reason
 

@@ -28,6 +28,8 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
             table.add_row(Text(name), Text(measure), *mean_cells(told[measure]), str(told["planned"]))
             name = ""
     console.print(table)
+    for warning in facts["warnings"]:
+        console.print(f"warning: {warning}", markup=False)
     for measure in measures:
         console.print(f"[bold]{escape(measure)}[/]")
         for told in facts["comparisons"]:
@@ -39,13 +41,20 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
 
 def _basis(told: Mapping[str, Any]) -> str:
     """What an answer rests on."""
-    questions = counted(told["questions"], "question")
+    noun = "item" if told["difference"]["cluster"] == "item" else "question"
+    questions = f"{counted(told['questions'], noun)} answered by both"
+    if told["pairs"] > told["questions"]:
+        questions = f"{counted(told['pairs'], 'answer')} to {counted(told['questions'], noun)} by both"
     behind = (told["difference"]["value"] or 0) < 0  # the answer names the one with the higher mean first
     if told["paired"]:
         better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
-        shown = f"{questions} answered by both: {better} better, {told['ties']} equal, {worse} worse"
+        shown = f"{questions}: {better} better, {told['ties']} equal, {worse} worse"
+        if told["unlike"]:
+            shown += (
+                f"; their means there {told['means'][0]:.2f} ({told['a']}) and {told['means'][1]:.2f} ({told['b']})"
+            )
     else:
-        shown = f"not paired ({questions} answered by both)"
+        shown = f"not paired ({questions})"
     if told["effect"] is not None:
         shown += f"; effect {abs(told['effect']):.2f} standard deviations"
     if told["superiority"] and told["superiority"]["ci"]:

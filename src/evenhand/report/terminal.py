@@ -13,6 +13,7 @@ from rich.table import Table
 from evenhand._words import counted
 from evenhand.report.cells import mean_cells
 from evenhand.report.tasks import print_tasks
+from evenhand.tasks import told_weights
 
 
 def item_lines(told: Mapping[str, Any]) -> Iterator[str]:
@@ -128,7 +129,8 @@ def _means_table(facts: Mapping[str, Any]) -> Table:
             shares = ", ".join(f"{label} {n}" for label, n in fact["counts"].items())
             table.add_row(escape(name), "", "", str(fact["n"]), escape(shares) + _missing(fact) + _in_code(fact, facts))
     if facts["composite"]:
-        table.add_row("composite", *mean_cells(facts["composite"]), "", style="bold")
+        weights = told_weights(facts["composite"]["weights"])
+        table.add_row("composite", *mean_cells(facts["composite"]), escape(weights), style="bold")
     return table
 
 

@@ -40,7 +40,7 @@ def _is_side(name: str, facts: Mapping[str, Any]) -> bool:
 
 def _print_measure(told: Mapping[str, Any], unit: str, console: Console) -> None:
     design, mean = told["design"], told["mean"]
-    groups = "" if unit == "item" else f" in {counted(design['groups'], unit)}"
+    groups = f" in {counted(design['clusters'], unit)}" if design["clusters"] < design["items"] else ""
     console.print(
         f"{told['n']} of {told['planned']} scores, {counted(design['items'], 'item')}{groups}; "
         f"mean {mean['value']:.3f}, standard error {_figure(told['error']['se'])}"

@@ -7,7 +7,7 @@ order x item + judge x order x item (random effects) + repeat``. Cells may be mi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,9 +53,9 @@ class Components:
         parts: Name of `NAMES` -> component, of all that vary in the design.
         noise: The component that holds all that no other does; `REPEAT` where cells have repeats, else the finest
             component of the design, with what repeats would have shown in it.
-        mean: Mean of all scores, interval clustered by group.
+        mean: Mean of all scores, with a clustered interval.
         shift: Mean of order 1 less mean of order 0, within items; None where the order does not vary.
-        groups, items, judges, orders: Levels there are.
+        clusters, groups, items, judges, orders: Levels there are.
         repeats: Mean number of scores of an item by one judge in one order.
     """
 
@@ -63,6 +63,7 @@ class Components:
     noise: str
     mean: Estimate
     shift: Estimate | None
+    clusters: int
     groups: int
     items: int
     judges: int
@@ -82,9 +83,10 @@ class Components:
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """Scores and where they stand; all codes are 0..levels-1, items lie within groups."""
+    """Scores and where they stand; all codes are 0..levels-1, items lie in groups, groups in clusters."""
 
     values: Floats
+    clusters: Ints
     groups: Ints
     items: Ints
     judges: Ints
@@ -103,12 +105,13 @@ class _Data:
 
     def variance(self, value: float, interval: Interval, warnings: tuple[str, ...] = ()) -> Estimate:
         """A variance with its interval, neither below 0."""
-        groups, ends = self.count("groups"), interval.ci
+        groups, ends = self.count("clusters"), interval.ci
         ci = None if ends is None else (max(0.0, ends[0]), max(0.0, ends[1]))
         notes = (*((_BELOW,) if value < 0 else ()), *warnings, *(few(groups, self.unit) if ci else ()))
         method = f"{METHOD}; {interval.method}" if interval.method else METHOD
         n, told = len(self.values), max(0.0, value)
-        return Estimate(told, ci, n, groups, {}, method, self.level, interval.reason, notes, interval.se)
+        found = Estimate(told, ci, n, groups, {}, method, self.level, interval.reason, notes, interval.se)
+        return found.of_unit(self.unit)
 
 
 def variance_components(
@@ -118,6 +121,7 @@ def variance_components(
     judges: ArrayLike | None = None,
     orders: ArrayLike | None = None,
     *,
+    clusters: ArrayLike | None = None,
     unit: str = "item",
     draws: int = DRAWS,
     seed: int = 0,
@@ -134,29 +138,29 @@ def variance_components(
 
     Args:
         values: Scores in points, shape (n,), finite.
-        groups: Ids of what is independent (paraphrase groups, or items), shape (n,).
+        groups: Ids of paraphrase groups, or of items, shape (n,).
         items: Ids of paraphrases, shape (n,); each in one group. Default: the groups.
         judges: Ids, shape (n,). Default: one judge.
         orders: 0 or 1, shape (n,). Default: one order.
-        unit: What a group is, in one word.
-        draws: Bootstrap draws over groups (over 1000 random blocks of groups where there are more); 0 for none.
+        clusters: Ids of what is independent, a ``unit``, shape (n,); each group in one. Default: the groups.
+        draws: Bootstrap draws over clusters (over 1000 random blocks of them where there are more); 0 for none.
         seed, level: As in `evenhand.stats.resample.bootstrap`.
 
     Returns:
-        Components; estimates below 0 are set to 0 and say so. Intervals are those of drawing groups anew. For judges
+        Components; estimates below 0 are set to 0 and say so. Intervals are those of drawing clusters anew. For judges
         they hold for these judges: how much others would differ is not known from few. One group gives no value for
         what compares groups, and no interval; a component that the design can't tell from others has a reason.
 
     Raises:
-        StatisticError: no scores, a score that is not finite, unlike lengths, an item in two groups, or an order
-            that is neither 0 nor 1.
+        StatisticError: scores that are none or not finite, unlike lengths, ids that don't nest, another order.
 
     Source: Henderson (1953), "Estimation of variance and covariance components", methods 1 and 3; Searle, Casella and
         McCulloch (1992), "Variance Components", chapter 5; for finite facets Cornfield and Tukey (1956), "Average
         values of mean squares in factorials"; Cameron and Miller (2015) for the errors of fixed effects.
     """
-    data = _data(values, groups, items, judges, orders, unit, draws, seed, level)
-    shape = {name: data.count(name) for name in ("groups", "items", "judges", "orders")}
+    given = (groups if clusters is None else clusters, groups, items, judges, orders)
+    data = _data(values, given, unit, draws, seed, level)
+    shape = {name: data.count(name) for name in ("clusters", "groups", "items", "judges", "orders")}
     divisions = _divisions(data)
     fixed = _Fixed(data)
     parts = {**_random(data, divisions), **fixed.components()}
@@ -165,7 +169,7 @@ def variance_components(
     return Components(
         {name: parts[name] for name in NAMES if name in parts},
         noise,
-        mean_interval(data.values, data.groups, level=level),
+        mean_interval(data.values, data.clusters, level=level).of_unit(unit),
         fixed.shift() if shape["orders"] > 1 else None,
         repeats=len(data.values) / judged,
         **shape,
@@ -174,10 +178,7 @@ def variance_components(
 
 def _data(
     values: ArrayLike,
-    groups: ArrayLike,
-    items: ArrayLike | None,
-    judges: ArrayLike | None,
-    orders: ArrayLike | None,
+    ids: Sequence[ArrayLike | None],
     unit: str,
     draws: int,
     seed: int,
@@ -185,17 +186,24 @@ def _data(
 ) -> _Data:
     scores = np.asarray(values, dtype=np.float64)
     same = np.zeros(scores.shape, dtype=np.intp)
-    given = [groups, groups if items is None else items, *(same if x is None else x for x in (judges, orders))]
-    if scores.ndim != 1 or not scores.size or any(np.shape(ids) != scores.shape for ids in given):
+    clusters, groups, items, judges, orders = ids
+    assert clusters is not None and groups is not None
+    items = groups if items is None else items
+    given = [clusters, groups, items, *(same if x is None else x for x in (judges, orders))]
+    if scores.ndim != 1 or not scores.size or any(np.shape(x) != scores.shape for x in given):
         raise StatisticError("scores and their ids need the same length, at least 1")
     if not np.isfinite(scores).all():
         raise StatisticError("a score is not finite")
-    if not set(np.unique(given[3]).tolist()) <= {0, 1}:
+    if not set(np.unique(given[4]).tolist()) <= {0, 1}:
         raise StatisticError("an order is 0 or 1")
-    group, item, judge, order = (np.unique(ids, return_inverse=True)[1].astype(np.intp) for ids in given)
-    if len(np.unique(np.stack([group, item]), axis=1).T) > int(item.max()) + 1:
-        raise StatisticError("an item lies in two groups")
-    return _Data(scores, group, item, judge, order, unit, draws, seed, level)
+    cluster, group, item, judge, order = (np.unique(x, return_inverse=True)[1].astype(np.intp) for x in given)
+    for outer, inner, wrong in (
+        (group, item, "an item lies in two groups"),
+        (cluster, group, "a group in two clusters"),
+    ):
+        if len(np.unique(np.stack([outer, inner]), axis=1).T) > int(inner.max()) + 1:
+            raise StatisticError(wrong)
+    return _Data(scores, cluster, group, item, judge, order, unit, draws, seed, level)
 
 
 def _divisions(data: _Data) -> list[Division]:
@@ -221,7 +229,7 @@ def _random(data: _Data, divisions: list[Division]) -> dict[str, Component]:
     rest[np.abs(rest) <= _ZERO * float(np.abs(data.values).max())] = 0.0
     names = [division.name for division in divisions]
     crossed = names.index(JUDGE_ITEM) if ALL in names else None
-    squares = Squares.of(rest, divisions, data.groups, counts, crossed)
+    squares = Squares.of(rest, divisions, data.clusters, counts, crossed)
     kept = squares.separable()
     told = _estimates(data, squares.keep(kept), [names[i] for i in kept]) if kept else {}
     one = data.count("groups") < 2
@@ -231,7 +239,9 @@ def _random(data: _Data, divisions: list[Division]) -> dict[str, Component]:
 
 
 def _none(data: _Data, why: str) -> Estimate:
-    return Estimate(None, n=len(data.values), clusters=data.count("groups"), reason=why, level=data.level)
+    return Estimate(
+        None, n=len(data.values), clusters=data.count("clusters"), reason=why, level=data.level, unit=data.unit
+    )
 
 
 def _estimates(data: _Data, squares: Squares, names: list[str]) -> dict[str, Component]:
@@ -272,12 +282,12 @@ def _over_both_orders(names: list[str]) -> Floats:
 
 
 class _Fixed:
-    """Effects of judges and orders, compared within items by least squares, errors clustered by group."""
+    """Effects of judges and orders, compared within items by least squares, errors by cluster."""
 
     def __init__(self, data: _Data) -> None:
         self._data = data
         self._orders = data.count("orders")
-        self._groups = data.count("groups")
+        self._groups = data.count("clusters")
         width = data.count("judges") * self._orders
         items = Division.of("", (data.items,), data.cells)
         per_item = items.cells.multiply(1 / items.sizes[:, None]).tocsr()
@@ -292,7 +302,7 @@ class _Fixed:
         self._effects = inverse @ np.bincount(data.cells, weights=away, minlength=width)
         error = away - self._within(items, self._effects[data.cells])
         error[np.abs(error) <= _ZERO * max(1.0, float(np.abs(data.values).max()))] = 0.0
-        key = data.groups * width + data.cells
+        key = data.clusters * width + data.cells
         scores = np.bincount(key, weights=error, minlength=self._groups * width).reshape(self._groups, width)
         self._influence = scores @ inverse
 
@@ -321,7 +331,7 @@ class _Fixed:
         if not self._estimable(contrast[None, :]):
             return _none(data, f"no {data.unit} was judged in both orders")
         value = float(contrast @ self._effects)
-        told = {"n": len(data.values), "clusters": self._groups, "level": data.level}
+        told = {"n": len(data.values), "clusters": self._groups, "level": data.level, "unit": data.unit}
         method = f"difference of the orders within items, t interval clustered by {data.unit}"
         if self._groups < 2:
             return Estimate(value, method=method, reason=f"one {data.unit}: no interval", **told)  # type: ignore[arg-type]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 CONFIDENCE = 0.95
 #: Under this many independent units an interval is rough, and says so.
 FEW = 50
+_ITEMS = re.compile(r"(?P<before>\b(?:clustered by|over|of the|in all|one|\d+|\d+ labelled) )item(?P<s>s?)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,14 @@ class Estimate:
         value: The estimate; None when it is undefined, and `reason` says why.
         ci: Confidence interval (low, high) at `level`; None when it is undefined, and `reason` says why.
         n: Observations used (units, pairs or comparisons, as the statistic says).
-        clusters: Independent groups among them (items).
+        clusters: Independent groups among them.
         missing: Reason -> number of observations left out.
         method: How value and interval were computed, in a few words.
         level: Confidence level of the interval, in (0, 1).
         reason: Why there is no value or no interval; "" otherwise.
         warnings: Why the figures should be read with care.
         se: Standard error, where the method has one.
+        unit: What a cluster is: an item, if nothing else is known.
 
     Raises:
         ValueError: a figure is not finite, or a value is missing without a reason.
@@ -42,6 +45,7 @@ class Estimate:
     reason: str = ""
     warnings: tuple[str, ...] = ()
     se: float | None = None
+    unit: str = "item"
 
     def __post_init__(self) -> None:
         figures = [self.value, self.se, *(self.ci or ())]
@@ -65,6 +69,18 @@ class Estimate:
         """Reason and warnings in one line; "" where there are none."""
         return "; ".join(text for text in (self.reason, *self.warnings) if text)
 
+    def of_unit(self, unit: str) -> Estimate:
+        """The same where its clusters, items to the statistic, are something else: in words and in ``unit``."""
+        if unit == self.unit:
+            return self
+        return replace(
+            self,
+            unit=unit,
+            method=_in_units(self.method, unit),
+            reason=_in_units(self.reason, unit),
+            warnings=tuple(_in_units(text, unit) for text in self.warnings),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The estimate as plain JSON data."""
         return {
@@ -74,11 +90,17 @@ class Estimate:
             "se": self.se,
             "n": self.n,
             "clusters": self.clusters,
+            "cluster": self.unit,
             "missing": dict(self.missing),
             "method": self.method,
             "reason": self.reason,
             "warnings": list(self.warnings),
         }
+
+
+def _in_units(text: str, unit: str) -> str:
+    """What statistics say of items, said of other units; names that a caller gave are left alone."""
+    return _ITEMS.sub(rf"\g<before>{unit}\g<s>", text)
 
 
 def few(clusters: int, unit: str = "item") -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 
 from evenhand.stats.estimates import CONFIDENCE, Estimate, few
@@ -42,27 +43,31 @@ class ClusteredMean:
             return
         if self._shift is None:
             self._shift = values[0]  # keeps the sums small, so that little is lost in the subtraction below
-        total = math.fsum(v - self._shift for v in values)
-        size = len(values)
-        self._clusters += 1
-        self._n += size
-        self._sum += total
-        self._sum_squares += total * total
-        self._sum_cross += total * size
-        self._size_squares += size * size
+        self._grow(math.fsum(v - self._shift for v in values), len(values), 0.0, 0)
 
-    def estimate(self) -> Estimate:
-        """The mean so far."""
+    def _grow(self, total: float, size: int, before: float, were: int) -> None:
+        """Take the sum and size of a cluster in place of those that it had before."""
+        self._clusters += not were
+        self._n += size - were
+        self._sum += total - before
+        self._sum_squares += total * total - before * before
+        self._sum_cross += total * size - before * were
+        self._size_squares += size * size - were * were
+
+    def estimate(self, unit: str | None = None) -> Estimate:
+        """The mean so far; ``unit`` says what a cluster is where that is known only now."""
+        self._unit = unit or self._unit
         if self._n == 0 or self._shift is None:
-            return Estimate(None, reason="nothing scored")
+            return Estimate(None, reason="nothing scored", unit=self._unit)
         centred = self._sum / self._n
         mean = centred + self._shift
         groups = self._clusters
         if groups < 2:
-            return Estimate(mean, n=self._n, clusters=groups, reason=f"one {self._unit}: no interval")
+            return Estimate(mean, n=self._n, clusters=groups, unit=self._unit, reason=f"one {self._unit}: no interval")
         spread = self._sum_squares - 2 * centred * self._sum_cross + centred * centred * self._size_squares
         if spread <= 1e-12 * max(1.0, self._sum_squares):
-            return Estimate(mean, n=self._n, clusters=groups, reason="all values equal: no interval")
+            reason = "all values equal: no interval"
+            return Estimate(mean, n=self._n, clusters=groups, unit=self._unit, reason=reason)
         error = math.sqrt(groups / (groups - 1) * spread) / self._n
         reach = _t_quantile(groups - 1) * error
         low, high = self._bounds
@@ -74,7 +79,34 @@ class ClusteredMean:
             method=f"mean, t interval clustered by {self._unit}",
             warnings=few(groups, self._unit),
             se=error,
+            unit=self._unit,
         )
+
+
+class ScatteredMean(ClusteredMean):
+    """The same where a cluster comes in pieces, in any order: it keeps 16 bytes for each.
+
+    Args:
+        low, high, unit: As for `ClusteredMean`.
+    """
+
+    def __init__(self, *, low: float | None = None, high: float | None = None, unit: str = "item") -> None:
+        super().__init__(low=low, high=high, unit=unit)
+        self._totals, self._sizes = array("d"), array("Q")
+
+    def add_to(self, cluster: int, values: Sequence[float]) -> None:
+        """Add to a cluster, which has a number: 0, 1, 2 ... as they first turn up."""
+        if not values:
+            return
+        if self._shift is None:
+            self._shift = values[0]
+        if (lacking := cluster + 1 - len(self._totals)) > 0:
+            self._totals.frombytes(bytes(8 * lacking))
+            self._sizes.frombytes(bytes(8 * lacking))
+        before, were = self._totals[cluster], self._sizes[cluster]
+        total = before + math.fsum(v - self._shift for v in values)
+        self._grow(total, were + len(values), before, were)
+        self._totals[cluster], self._sizes[cluster] = total, were + len(values)
 
 
 def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
@@ -91,17 +123,19 @@ def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Est
     Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
     """
     n, clusters = sum(mean.n for mean in means), sum(mean.clusters for mean in means)
+    unit = means[0].unit if means else "item"
     empty = sum(mean.value is None for mean in means)
     if empty or not means:
-        return Estimate(None, n=n, clusters=clusters, reason=f"{empty} of {len(means)} tasks have no score")
+        return Estimate(None, n=n, clusters=clusters, unit=unit, reason=f"{empty} of {len(means)} tasks have no score")
     value = math.fsum(mean.value for mean in means if mean.value is not None) / len(means)
     parts = [(mean.se**2 / len(means) ** 2, mean.clusters - 1) for mean in means if mean.se is not None]
     if len(parts) < len(means):
         lacking = len(means) - len(parts)
-        return Estimate(value, n=n, clusters=clusters, reason=f"{lacking} of {len(means)} tasks have no interval")
+        reason = f"{lacking} of {len(means)} tasks have no interval"
+        return Estimate(value, n=n, clusters=clusters, unit=unit, reason=reason)
     se, reach, _ = joint_error(parts)
     ci = (max(bounds[0], value - reach), min(bounds[1], value + reach))
-    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=se)
+    return Estimate(value, ci, n, clusters, method="mean of task means, t interval", se=se, unit=unit)
 
 
 def joint_error(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
