@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,9 @@ class Signer:
         except ImportError:
             raise MissingExtraError("botocore", "bedrock") from None
         self._region = region
+        log = logging.getLogger("botocore")
+        if log.level == logging.NOTSET:  # its details show session tokens
+            log.setLevel(logging.INFO)
         try:
             self._credentials: Any = Session().get_credentials()
         except BotoCoreError as error:
