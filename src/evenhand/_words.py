@@ -4,15 +4,42 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 #: Characters that steer a terminal or turn the order of what is shown: controls but tab and the end of a line, and
 #: the marks of bidirectional text that reach beyond themselves.
 _STEERING = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
+_ZERO = 1e-9
+_MOST_DECIMALS = 9
+
 
 def counted(n: int, noun: str) -> str:
     """A number with its noun, as in "1 row" and "2 rows"; the plural must end in a bare s."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def rounded(value: float, digits: int = 2, *, sign: bool = False) -> str:
+    """A number with so many decimals, or as many more as show that it is not 0; never "-0.00".
+
+    Args:
+        value: Any finite number; what is closer to 0 than 1e-9 is 0.
+        digits: Decimals at least.
+        sign: Whether numbers above 0 have a plus.
+    """
+    return f"{value:{'+' if sign else ''}z.{_decimals(value, digits)}f}"
+
+
+def span(ends: Sequence[float], digits: int = 2, *, sign: bool = False) -> str:
+    """The ends of an interval, as in "0.12 to 0.56": with as many decimals as show on which side of 0 each is."""
+    most = max(_decimals(end, digits) for end in ends)
+    return " to ".join(f"{end:{'+' if sign else ''}z.{most}f}" for end in ends)
+
+
+def _decimals(value: float, digits: int) -> int:
+    while abs(value) >= _ZERO and digits < _MOST_DECIMALS and not round(value, digits):
+        digits += 1
+    return digits
 
 
 def usd(amount: float, digits: int = 3) -> str:

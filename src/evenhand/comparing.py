@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._words import counted
+from evenhand._words import counted, rounded, span
 from evenhand.errors import InputError
 from evenhand.keywords import number
 from evenhand.scores import Scores
@@ -31,6 +31,7 @@ from evenhand.stats.paired import (
 from evenhand.tasks import ITEM, QUESTION, told_mean
 
 _LEAST_SHARED = 2
+_LEAST_P = 0.0001  # what is less is told so
 
 
 def comparison_facts(
@@ -53,7 +54,7 @@ def comparison_facts(
         (whether either has a score beyond them),
         p, p_adjusted (Holm, over the pairs of systems), tests (how many it is adjusted for), test, note (why there
         is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
-        as plain data, or None), needed, more (questions beyond those there are), detectable (None too where
+        as plain data, or None), needed (after the adjustment too), more (questions beyond those there are), detectable (None too where
         the scale has no such difference), not_worse (the whole interval lies above minus the margin; None without
         interval), verdict (an answer in words).
 
@@ -76,7 +77,7 @@ def comparison_facts(
     told = []
     for measure in scores.of:
         pairs = list(itertools.combinations(scores.planned, 2))
-        found = [_compared(scores, measure, a, b, test, interval) for a, b in pairs]
+        found = [_compared(scores, measure, a, b, test, interval, len(pairs)) for a, b in pairs]
         adjusted = holm([comparison.p for comparison, _ in found])
         tests = sum(p is not None for p in adjusted)
         told += [
@@ -126,10 +127,10 @@ class _Shared:
 
 
 def _compared(
-    scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind
+    scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind, pairs: int
 ) -> tuple[Comparison, _Shared]:
-    """The comparison, cut to what the scale allows, and what it rests on."""
-    found, shared = _free(scores, measure, a, b, test, interval)
+    """One of so many pairs compared, cut to what the scale allows, and what it rests on."""
+    found, shared = _free(scores, measure, a, b, test, interval, pairs)
     superiority = None if found.superiority is None else found.superiority.of_unit(scores.unit)
     found = replace(found, difference=found.difference.of_unit(scores.unit), superiority=superiority)
     low, high = scores.bounds[measure]
@@ -142,7 +143,7 @@ def _compared(
 
 
 def _free(
-    scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind
+    scores: Scores, measure: str, a: str, b: str, test: Test, interval: IntervalKind, pairs: int
 ) -> tuple[Comparison, _Shared]:
     """The same as if the scale had no ends."""
     first, second = (scores.of[measure].get(system, {}) for system in (a, b))
@@ -158,11 +159,11 @@ def _free(
     )
     if paired:
         ids = _ids([scores.clusters[q] for q in shared])
-        return paired_comparison(x, y, ids, test=test, interval=interval), told
+        return paired_comparison(x, y, ids, test=test, interval=interval, tests=pairs), told
     sides = [_clustered(scores, of) for of in (first, second)]
     flat = [np.array([v for values in side.values() for v in values]) for side in sides]
     groups = [_ids([name for name, values in side.items() for _ in values]) for side in sides]
-    found = unpaired_comparison(flat[0], flat[1], *groups)
+    found = unpaired_comparison(flat[0], flat[1], *groups, tests=pairs)
     if empty := [name for name, of in ((a, first), (b, second)) if not of]:
         found = replace(found, difference=replace(found.difference, reason=f"{' and '.join(empty)} without any score"))
     elif test != "permutation":
@@ -221,15 +222,16 @@ def _verdict(a: str, b: str, found: Comparison, p: float | None, tests: int, mor
     if value is None:
         return f"{b} and {a} can't be compared: {difference.reason}"
     better, worse = (b, a) if value > 0 else (a, b)
-    above = f"{better} is {abs(value):.2f} above {worse}" if value else f"{b} and {a} have the same mean"
+    above = f"{better} is {rounded(abs(value))} above {worse}" if value else f"{b} and {a} have the same mean"
     above += where
     if difference.ci is None:
         return f"{above}, but how sure that is can't be told: {difference.reason}" if value else above
     low, high = difference.ci if value > 0 else (-difference.ci[1], -difference.ci[0])
     if p is None or not value:
-        return f"{above} ({low:.2f} to {high:.2f})" + (f", not tested: {found.note}" if p is None else "")
+        return f"{above} ({span((low, high))})" + (f", not tested: {found.note}" if p is None else "")
     adjusted = f" (Holm, {tests} comparisons)" if tests > 1 else ""
-    sure = f"{abs(value):.2f} ({low:.2f} to {high:.2f}), p {p:.4f}{adjusted}"
+    chance = f"p {p:.4f}" if p >= _LEAST_P else f"p < {_LEAST_P}"
+    sure = f"{rounded(abs(value))} ({span((low, high))}), {chance}{adjusted}"
     if p < 0.05 and low > 0:
         return f"{better} is better than {worse}{where} by {sure}"
     settle = "" if not more else f"; about {more:,} more {difference.unit}s would settle a difference of this size"

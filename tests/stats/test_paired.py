@@ -10,6 +10,7 @@ from scipy import stats
 
 from evenhand.errors import StatisticError, UnknownNameError
 from evenhand.stats.paired import IntervalKind, Test, holm, paired_comparison, unpaired_comparison
+from evenhand.stats.planning import detectable_difference, units_for_difference
 
 
 def test_the_paired_interval_is_scipys() -> None:
@@ -295,3 +296,22 @@ def test_degenerate_cases_have_their_reason() -> None:
     assert unpaired_comparison([1.0], [1.0, 2.0]).difference.ci is None
     flat = unpaired_comparison([1.0, 1.0], [2.0, 2.0])
     assert (flat.p, flat.difference.reason) == (None, "all values equal: no interval")
+
+
+def test_what_is_needed_allows_for_the_number_of_tests() -> None:
+    """Each of several tests has its share of the level: more units, at least so many that signs can give such a p."""
+    draw = np.random.default_rng(4)
+    a, b = draw.normal(0, 1, 60), draw.normal(0.4, 1, 60)
+    one, three = paired_comparison(a, b), paired_comparison(a, b, tests=3)
+    assert one.needed is not None
+    assert three.needed is not None
+    sd = float((b - a).std(ddof=1))
+    assert three.needed == units_for_difference(float((b - a).mean()), sd, level=1 - 0.05 / 3) > one.needed
+    assert three.detectable == pytest.approx(detectable_difference(sd, 60, level=1 - 0.05 / 3))
+    assert (three.p, three.difference) == (one.p, one.difference)
+    apart, apart3 = unpaired_comparison(a, b), unpaired_comparison(a, b, tests=3)
+    assert apart.needed is not None
+    assert apart3.needed is not None
+    assert apart3.needed > apart.needed
+    few = np.array([1.0, 1.01, 0.99, 1.0])
+    assert [paired_comparison(np.zeros(4), few, tests=n).needed for n in (1, 3)] == [6, 7]  # 3 * 2 / 2**7 < 0.05

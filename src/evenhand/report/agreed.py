@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand._words import counted
 from evenhand.report.cells import estimate_cells
+from evenhand.report.tables import Figures
 
 _TITLES = {
     "exact": "equal",
@@ -81,12 +81,9 @@ def note_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines + [f"warning: {escape(text)}" for text in dict.fromkeys(w for e in figures for w in e["warnings"])]
 
 
-def confusion_table(told: Mapping[str, Any]) -> Table:
+def confusion_table(told: Mapping[str, Any]) -> Figures:
     """A confusion table: categories by categories, counts."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(escape(f"{told['rows']} \\ {told['columns']}"))
-    for category in told["categories"]:
-        table.add_column(escape(str(category)), justify="right")
+    table = Figures(f"{told['rows']} \\ {told['columns']}", *map(str, told["categories"]))
     for category, counts in zip(told["categories"], told["counts"], strict=True):
         table.add_row(escape(str(category)), *(str(n) if n else "." for n in counts))
     return table
@@ -108,14 +105,10 @@ def _print_fields(fields: Mapping[str, Any], console: Console) -> None:
         console.print("no field was rated by two, so nothing can be compared")
 
 
-def _table(name: str, told: Mapping[str, Any]) -> Table:
+def _table(name: str, told: Mapping[str, Any]) -> Figures:
     figures = [e for figure in told["statistics"].values() for e in figure.values() if e is not None]
     planned = any("labels_needed" in e for e in figures)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (escape(name), ""):
-        table.add_column(title, justify="left")
-    for title in ("", "95% interval", "n", *(["labels needed"] if planned else [])):
-        table.add_column(title, justify="right")
+    table = Figures(name, "", "", "95% interval", "n", *(["labels needed"] if planned else []), left=2)
     for statistic, figure in told["statistics"].items():
         title = escape(statistic_title(statistic))
         for side, who in _SIDES.items():
@@ -143,11 +136,8 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
 
 def _print_published(told: Mapping[str, Any], console: Console) -> None:
     """The evaluators that were published, as something to hold one's own figures against."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Figures("", *_PUBLISHED)
     console.print(f"published for {escape(told['name'])}, on other data:")
-    table.add_column("")
-    for name in _PUBLISHED:
-        table.add_column(name, justify="right")
     for row in told["evaluators"]:
         for kind in ("internal", "external"):
             table.add_row(escape(f"{row['judge']}, {kind}"), *(f"{row[kind][name]:.3f}" for name in _PUBLISHED))

@@ -7,16 +7,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand._words import counted
+from evenhand.report.tables import Figures
 
 
 def print_check(summary: Mapping[str, Any], console: Console) -> None:
     """Print what `evenhand.checking.Check.summary` gives."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("rule", "severity", "broken", "checked", "not checked"):
-        table.add_column(name, justify="right" if name in ("broken", "checked") else "left")
+    table = Figures("rule", "severity", "broken", "checked", "not checked", left=2, words=True)
     unchecked: dict[str, list[str]] = {}
     for rule, count in summary["rules"].items():
         if summary["rows"] and not count["checked"]:

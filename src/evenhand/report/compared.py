@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from evenhand._words import counted
+from evenhand._words import counted, rounded, span
 from evenhand.report.cells import mean_cells
+from evenhand.report.tables import Figures
 
 
 def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
     """Print what `evenhand.comparing.comparison_facts` gives: the systems, then each two of them."""
     measures = list(dict.fromkeys(comparison["measure"] for comparison in facts["comparisons"]))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, justify in ((escape(facts["by"]), "left"), ("", "left")):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
-    for title in ("mean", "95% interval", "n", "planned"):
-        table.add_column(title, justify="right")
+    table = Figures(facts["by"], "", "mean", "95% interval", "n", "planned", left=2)
     for system, told in facts["systems"].items():
         name = system
         for measure in measures:
@@ -35,12 +31,13 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
         for told in facts["comparisons"]:
             if told["measure"] == measure:
                 console.print(f"  {told['verdict']}", markup=False)
-                for line in filter(None, (_basis(told), _how(told, facts["margin"]))):
-                    console.print(f"    {line}", markup=False)
+                console.print(f"    {_basis(told, facts['margin'])}", markup=False)
+    for line in _methods(facts["comparisons"]):
+        console.print(line, markup=False)
 
 
-def _basis(told: Mapping[str, Any]) -> str:
-    """What an answer rests on."""
+def _basis(told: Mapping[str, Any], margin: float) -> str:
+    """What an answer rests on, and what could be missed."""
     noun = "item" if told["difference"]["cluster"] == "item" else "question"
     questions = f"{counted(told['questions'], noun)} answered by both"
     if told["pairs"] > told["questions"]:
@@ -50,31 +47,33 @@ def _basis(told: Mapping[str, Any]) -> str:
         better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
         shown = f"{questions}: {better} better, {told['ties']} equal, {worse} worse"
         if told["unlike"]:
-            shown += (
-                f"; their means there {told['means'][0]:.2f} ({told['a']}) and {told['means'][1]:.2f} ({told['b']})"
-            )
+            shown += f"; their means there {rounded(told['means'][0])} ({told['a']}) and {rounded(told['means'][1])} ({told['b']})"
     else:
         shown = f"not paired ({questions})"
     if told["effect"] is not None:
-        shown += f"; effect {abs(told['effect']):.2f} standard deviations"
+        shown += f"; effect {rounded(abs(told['effect']))} standard deviations"
     if told["superiority"] and told["superiority"]["ci"]:
         share = [1 - x if behind else x for x in (told["superiority"]["value"], *told["superiority"]["ci"])]
-        shown += f"; probability of superiority {share[0]:.2f} ({min(share[1:]):.2f} to {max(share[1:]):.2f})"
-    return shown + (_odds(told) if told["odds_ratio"] else "")
-
-
-def _how(told: Mapping[str, Any], margin: float) -> str:
-    """How sure an answer is to be taken."""
-    shown = [told["test"]] if told["p"] is not None else []
-    if told["difference"]["ci"] is not None:
-        shown.append(told["difference"]["method"])
+        shown += f"; probability of superiority {rounded(share[0])} ({span(sorted(share[1:]))})"
+    shown += _odds(told) if told["odds_ratio"] else ""
     if margin and told["not_worse"] is not None:
-        shown.append(f"{told['b']} is {'not worse' if told['not_worse'] else 'not shown to be no worse'} by {margin:g}")
+        shown += f"; {told['b']} is {'not worse' if told['not_worse'] else 'not shown to be no worse'} by {margin:g}"
     if told["detectable"] is not None:
-        shown.append(f"80 % power for a difference of {told['detectable']:.2f}")
-    if told["note"] and told["p"] is not None:
-        shown.append(told["note"])
-    return "; ".join([*shown, *told["difference"]["warnings"]])
+        shown += f"; 80 % power for a difference of {rounded(told['detectable'])}"
+    return shown + (f"; {told['note']}" if told["note"] and told["p"] is not None else "")
+
+
+def _methods(comparisons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The tests, and how intervals were made: each once."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for told in comparisons:
+        how = [told["test"]] if told["p"] is not None else []
+        how += [told["difference"]["method"]] if told["difference"]["ci"] is not None else []
+        if how := [*how, *told["difference"]["warnings"]]:
+            found.setdefault(tuple(how), []).append(f"{told['b']} and {told['a']}, {told['measure']}")
+    for method, where in found.items():
+        place = f" of {'; '.join(where)}" if len(found) > 1 and len(where) <= len(comparisons) / 2 else ""
+        yield f"method{place}: {'; '.join(method)}"
 
 
 def _odds(told: Mapping[str, Any]) -> str:
@@ -82,4 +81,4 @@ def _odds(told: Mapping[str, Any]) -> str:
     ratio, shown = told["odds_ratio"], f"; odds of {told['b']} over {told['a']} where they differ"
     if ratio["value"] is None:
         return f"{shown}: {ratio['reason']}"
-    return f"{shown} {ratio['value']:.2f} ({ratio['ci'][0]:.2f} to {ratio['ci'][1]:.2f})"
+    return f"{shown} {rounded(ratio['value'])} ({span(ratio['ci'])})"

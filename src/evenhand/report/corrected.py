@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand._words import counted
+from evenhand.report.cells import estimate_cells
+from evenhand.report.tables import Figures
 
 
 def print_correction(facts: Mapping[str, Any], console: Console) -> None:
@@ -22,7 +23,8 @@ def print_correction(facts: Mapping[str, Any], console: Console) -> None:
     console.print(f"{counted(items['judged'], 'item')} judged, {items['labelled']} of them labelled")
     by = facts["by"]
     groups = {} if by is None else by["groups"]
-    table = _table("" if by is None else by["column"])
+    titles = ("judge", "95% interval", "corrected", "95% interval", "judged", "labelled")
+    table = Figures("" if by is None else by["column"], "", *titles, left=2)
     for group, measures in {"(all)": facts["measures"], **groups}.items():
         shown = group if by is not None else ""
         for name, told in measures.items():
@@ -38,21 +40,9 @@ def print_correction(facts: Mapping[str, Any], console: Console) -> None:
         console.print(escape(line))
 
 
-def _table(column: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (escape(column), ""):
-        table.add_column(title, justify="left")
-    for title in ("judge", "95% interval", "corrected", "95% interval", "judged", "labelled"):
-        table.add_column(title, justify="right")
-    return table
-
-
 def _print_differences(differences: Iterable[Mapping[str, Any]], console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("difference", ""):
-        table.add_column(title, justify="left")
-    for title in ("judge", "corrected", "95% interval", "win rate", "95% interval"):
-        table.add_column(title, justify="right")
+    titles = ("judge", "corrected", "95% interval", "win rate", "95% interval")
+    table = Figures("difference", "", *titles, left=2)
     for told in differences:
         title = escape(f"{told['b']} less {told['a']}")
         raw, corrected, won = (_cells(told[name]) for name in ("raw", "corrected", "win_rate"))
@@ -61,10 +51,7 @@ def _print_differences(differences: Iterable[Mapping[str, Any]], console: Consol
 
 
 def _cells(estimate: Mapping[str, Any]) -> tuple[str, str]:
-    if estimate["value"] is None:
-        return "-", "-"
-    interval = f"{estimate['ci'][0]:.2f} to {estimate['ci'][1]:.2f}" if estimate["ci"] else "-"
-    return f"{estimate['value']:.2f}", interval
+    return estimate_cells(estimate, 2)[:2]
 
 
 def _notes(facts: Mapping[str, Any], by: Mapping[str, Any] | None) -> list[str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand.report.agreed import note_lines, statistic_title
 from evenhand.report.cells import estimate_cells
+from evenhand.report.tables import Figures
 
 
 def print_judges(facts: Mapping[str, Any], console: Console) -> None:
@@ -38,7 +38,7 @@ def _print_set(
     console.print(f"[bold]{escape(_set_name(told['set']))}[/]: judges against people")
     names = list(dict.fromkeys(field for one in judges for field in one["agreement"] or ()))
     for name in names:
-        table = _table(name, "", "", "95% interval", "n", left=2)
+        table = Figures(name, "", "", "95% interval", "n", left=2)
         rows: list[tuple[str, Mapping[str, Any]]] = [(one["name"], one["agreement"][name]) for one in judges]
         if name in told["people"]:
             rows.append(("people with each other", told["people"][name]))
@@ -58,7 +58,7 @@ def _print_set(
 
 
 def _print_each_other(name: str, told: Mapping[str, Any], console: Console, figures: list[Mapping[str, Any]]) -> None:
-    table = _table(name, "", "", "95% interval", "n", left=2)
+    table = Figures(name, "", "", "95% interval", "n", left=2)
     rows = [(f"{pair['a']} | {pair['b']}", pair["statistics"]) for pair in told["pairs"]]
     for title, found in [*rows, ("all judges", told["together"])]:
         if not any(figure["n"] for figure in found.values()):
@@ -70,9 +70,9 @@ def _print_each_other(name: str, told: Mapping[str, Any], console: Console, figu
     console.print(table)
 
 
-def _service(judges: list[Mapping[str, Any]], *, several: bool) -> Table:
+def _service(judges: list[Mapping[str, Any]], *, several: bool) -> Figures:
     """How often each judge fails, contradicts itself, and changes its mind with the order."""
-    table = _table(
+    table = Figures(
         "judge", *(["set"] if several else []), "scored", "failed", "contradicts", "steady", left=1 + several
     )
     for one in judges:
@@ -83,8 +83,8 @@ def _service(judges: list[Mapping[str, Any]], *, several: bool) -> Table:
     return table
 
 
-def _cost(judges: list[Mapping[str, Any]]) -> Table:
-    table = _table("judge", "USD", "per 1,000", "median s", "p95 s", "tokens in", "out")
+def _cost(judges: list[Mapping[str, Any]]) -> Figures:
+    table = Figures("judge", "USD", "per 1,000", "median s", "p95 s", "tokens in", "out")
     for one in judges:
         cost, each, wait, tokens = one["cost_usd"], one["cost_per_1000_items"], one["latency_s"], one["tokens"]
         cells = [
@@ -105,10 +105,3 @@ def _share(figure: Mapping[str, Any]) -> str:
 
 def _set_name(told: Mapping[str, Any]) -> str:
     return f"{told['data']}, {told['rubric']} v{told['version']}"
-
-
-def _table(*titles: str, left: int = 1) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, title in enumerate(titles):
-        table.add_column(escape(title), justify="left" if number < left else "right")
-    return table

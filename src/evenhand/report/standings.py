@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from evenhand._words import counted
+from evenhand._words import counted, rounded, span
+from evenhand.report.tables import Figures
 
 
 def print_ranking(facts: Mapping[str, Any], console: Console) -> None:
@@ -25,14 +25,14 @@ def print_ranking(facts: Mapping[str, Any], console: Console) -> None:
         f"{decided} of {counted(facts['comparisons'], 'comparison')} decided; changed with the order {facts['flips']}; "
         f"missing {facts['missing']}" + (f"; {counted(facts['bad_rows'], 'bad row')}" if facts["bad_rows"] else "")
     )
-    table = _table("win rate", "95% interval", "n", "won", "tied", "lost", "changed", "missing")
+    table = Figures("", "win rate", "95% interval", "n", "won", "tied", "lost", "changed", "missing")
     for system in facts["systems"]:
         counts = (str(system[name]) for name in ("n", "wins", "ties", "losses", "flips", "missing"))
         table.add_row(escape(system["system"]), *_rate(system["win_rate"], system["ci"]), *counts)
     console.print(table)
     ranked = [system for system in facts["systems"] if system["strength"] is not None]
     if ranked:
-        table = _table("rank", "95% ranks", "strength", "95% interval", "expected", "95% interval")
+        table = Figures("", "rank", "95% ranks", "strength", "95% interval", "expected", "95% interval")
         for system in ranked:
             rate = _rate(system["expected_win_rate"], system["expected_win_rate_ci"])
             table.add_row(escape(system["system"]), *_strength(system), *rate)
@@ -46,8 +46,8 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
     """What else there is to know of the strengths."""
     shift = facts["order"]
     if shift and shift["value"] is not None:
-        interval = " ({:+z.2f} to {:+z.2f})".format(*shift["ci"]) if shift["ci"] else ""
-        yield f"first place: {shift['value']:+z.2f} log-odds{interval}, allowed for in the strengths"
+        interval = f" ({span(shift['ci'], sign=True)})" if shift["ci"] else ""
+        yield f"first place: {rounded(shift['value'], sign=True)} log-odds{interval}, allowed for in the strengths"
     yield from _controls(facts["control"])
     if (share := facts["separability"])["value"] is not None:
         pairs = f"{round(share['value'] * share['n'])} of {counted(share['n'], 'pair')} of systems"
@@ -74,22 +74,15 @@ def _controls(controls: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if control["value"] is None:
             yield f"more {control['name']}: {control['reason']}"
         else:
-            interval = "({:+z.2f} to {:+z.2f})".format(*control["ci"]) if control["ci"] else f"({control['reason']})"
-            yield f"more {control['name']}: {control['value']:+z.2f} log-odds a typical difference {interval}"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", justify="left")
-    for name in columns:
-        table.add_column(name, justify="right")
-    return table
+            interval = f"({span(control['ci'], sign=True)})" if control["ci"] else f"({control['reason']})"
+            effect = rounded(control["value"], sign=True)
+            yield f"more {control['name']}: {effect} log-odds a typical difference {interval}"
 
 
 def _strength(system: Mapping[str, Any]) -> tuple[str, str, str, str]:
     ranks = "{} to {}".format(*system["rank_ci"]) if system["rank_ci"] else "-"
-    interval = "{:+z.2f} to {:+z.2f}".format(*system["strength_ci"]) if system["strength_ci"] else "-"
-    return str(system["rank"]), ranks, f"{system['strength']:+z.2f}", interval
+    interval = span(system["strength_ci"], sign=True) if system["strength_ci"] else "-"
+    return str(system["rank"]), ranks, rounded(system["strength"], sign=True), interval
 
 
 def _rate(rate: float | None, ci: Sequence[float] | None) -> tuple[str, str]:

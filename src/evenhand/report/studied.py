@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand._words import counted
 from evenhand.report.cells import estimate_cells
+from evenhand.report.tables import Figures
 
 _TITLES = {"spearman": "Spearman", "kendall": "Kendall tau-b", "difference": "MAE"}
 
@@ -38,9 +38,9 @@ def print_study(facts: Mapping[str, Any], console: Console) -> None:
     console.print(_cost(facts["runs"]))
 
 
-def _use(variants: Mapping[str, Any]) -> Table:
+def _use(variants: Mapping[str, Any]) -> Figures:
     """How each variant uses its scale."""
-    table = _table("", "mean", "95% interval", "scored", "failed")
+    table = Figures("", "mean", "95% interval", "scored", "failed")
     for name, told in variants.items():
         value, interval, _ = estimate_cells(told["mean"])
         failed = "-" if told["failed"] is None else f"{told['failed']:.1%}"
@@ -51,7 +51,7 @@ def _use(variants: Mapping[str, Any]) -> Table:
 def _print_agreement(rows: Iterable[tuple[str, Mapping[str, Any]]], console: Console) -> None:
     for number, (title, told) in enumerate(rows):
         console.print(f"  {escape(title)}")
-        table = _table("", "", "95% interval", "n", header=not number)
+        table = Figures("", "", "95% interval", "n", show_header=not number)
         for column, width in enumerate((19, 7, 15, 4)):  # so that the tables of a list stand under each other
             table.columns[column].min_width = width
         for name, words in _TITLES.items():
@@ -60,21 +60,14 @@ def _print_agreement(rows: Iterable[tuple[str, Mapping[str, Any]]], console: Con
         console.print(table)
 
 
-def _cost(runs: Mapping[str, Any]) -> Table:
-    table = _table("", "calls", "tokens in", "out", "not scored")
+def _cost(runs: Mapping[str, Any]) -> Figures:
+    table = Figures("", "calls", "tokens in", "out", "not scored")
     for name, told in runs.items():
         tokens = told["tokens"]
         why = ", ".join(f"{reason} {n}" for reason, n in told["failures"].items()) or "-"
         table.add_row(
             escape(name), f"{told['calls']:,}", f"{tokens['prompt']:,}", f"{tokens['completion']:,}", escape(why)
         )
-    return table
-
-
-def _table(*titles: str, header: bool = True) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=header)
-    for number, title in enumerate(titles):
-        table.add_column(title, justify="right" if number else "left")
     return table
 
 

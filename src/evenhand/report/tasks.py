@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from evenhand._words import rounded, span
 from evenhand.report.cells import mean_cells
+from evenhand.report.tables import Figures
 
 _KINDS = {"item_mean": "item mean", "task_mean": "task mean"}
 
@@ -17,16 +18,8 @@ _KINDS = {"item_mean": "item mean", "task_mean": "task mean"}
 def print_tasks(told: Mapping[str, Any], console: Console) -> None:
     """Print the figures that `evenhand.tasks.Tasks.facts` gives: tasks by category, then categories, then all."""
     steady = "robustness" in told["overall"]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (
-        f"by {escape(told['by'])}",
-        "mean",
-        "95% interval",
-        "n",
-        "planned",
-        *(["1/variance*"] if steady else []),
-    ):
-        table.add_column(title, justify="left" if title.startswith("by ") else "right")
+    more = ["1/variance*"] if steady else []
+    table = Figures(f"by {told['by']}", "mean", "95% interval", "n", "planned", *more)
     for category in (*told["categories"], None):
         for name, fact in told["tasks"].items():
             if fact["category"] == category:
@@ -39,7 +32,7 @@ def print_tasks(told: Mapping[str, Any], console: Console) -> None:
         console.print(_steadiness(told["overall"]["robustness"]))
 
 
-def _means(table: Table, name: str, means: Mapping[str, Any]) -> None:
+def _means(table: Figures, name: str, means: Mapping[str, Any]) -> None:
     for kind, title in _KINDS.items():
         if kind in means:
             steady = means.get("robustness") if kind == "item_mean" else None
@@ -47,7 +40,7 @@ def _means(table: Table, name: str, means: Mapping[str, Any]) -> None:
 
 
 def _row(
-    table: Table, name: str, mean: Mapping[str, Any], of: Mapping[str, Any], steady: Mapping[str, Any] | None
+    table: Figures, name: str, mean: Mapping[str, Any], of: Mapping[str, Any], steady: Mapping[str, Any] | None
 ) -> None:
     score = "" if steady is None else _figure(steady["score"])
     table.add_row(
@@ -67,5 +60,5 @@ def _steadiness(told: Mapping[str, Any]) -> str:
 def _figure(told: Mapping[str, Any]) -> str:
     if told["mean"] is None:
         return "-"
-    interval = f" ({told['ci'][0]:.2f} to {told['ci'][1]:.2f})" if told["ci"] else ""
-    return f"{told['mean']:.2f}{interval}"
+    interval = f" ({span(told['ci'])})" if told["ci"] else ""
+    return f"{rounded(told['mean'])}{interval}"

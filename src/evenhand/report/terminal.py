@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from evenhand._words import counted
 from evenhand.report.cells import mean_cells
+from evenhand.report.tables import Figures
 from evenhand.report.tasks import print_tasks
 from evenhand.tasks import told_weights
 
@@ -118,10 +118,8 @@ def _coverage_line(facts: Mapping[str, Any]) -> str:
     return text
 
 
-def _means_table(facts: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (("", "left"), ("mean", "right"), ("95% interval", "right"), ("n", "right"), ("", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+def _means_table(facts: Mapping[str, Any]) -> Figures:
+    table = Figures("", "mean", "95% interval", "n", "", words=True)
     for name, fact in {**facts["criteria"], **facts["fields"]}.items():
         if "mean" in fact:
             table.add_row(escape(name), *mean_cells(fact), _missing(fact) + _in_code(fact, facts))

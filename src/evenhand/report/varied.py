@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from evenhand._words import counted
+from evenhand._words import counted, rounded, span
+from evenhand.report.tables import Figures
 
 
 def print_variance(facts: Mapping[str, Any], console: Console) -> None:
@@ -31,7 +31,7 @@ def print_variance(facts: Mapping[str, Any], console: Console) -> None:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else rounded(value, 3)
 
 
 def _is_side(name: str, facts: Mapping[str, Any]) -> bool:
@@ -54,14 +54,11 @@ def _print_measure(told: Mapping[str, Any], unit: str, console: Console) -> None
         console.print(f"note: {escape(line)}")
 
 
-def _components(told: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("differs by")
-    for title in ("levels", "variance", "95% interval", "share", "sd"):
-        table.add_column(title, justify="right")
+def _components(told: Mapping[str, Any]) -> Figures:
+    table = Figures("differs by", "levels", "variance", "95% interval", "share", "sd")
     for name, part in told["components"].items():
         estimate = part["variance"]
-        interval = f"{estimate['ci'][0]:.3f} to {estimate['ci'][1]:.3f}" if estimate["ci"] else "-"
+        interval = span(estimate["ci"], 3) if estimate["ci"] else "-"
         share = "-" if part["share"] is None else f"{part['share']:.0%}"
         value, sd = _figure(estimate["value"]), _figure(part["sd"])
         held = f"{name}, repeat" if name == told["noise"] != "repeat" else name
@@ -69,11 +66,8 @@ def _components(told: Mapping[str, Any]) -> Table:
     return table
 
 
-def _alternatives(alternatives: list[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("instead")
-    for title in ("calls", "standard error", "for these items"):
-        table.add_column(title, justify="right")
+def _alternatives(alternatives: list[Mapping[str, Any]]) -> Figures:
+    table = Figures("instead", "calls", "standard error", "for these items")
     for told in alternatives:
         if told["se"] is not None or told["se_same_items"] is not None:
             cells = (_figure(told[key]) for key in ("se", "se_same_items"))
@@ -89,8 +83,8 @@ def _notes(told: Mapping[str, Any]) -> list[str]:
     for name, figure in figures.items():
         lines += [text if "rough" in text else f"{name}: {text}" for text in figure["warnings"]]
     if shift is not None and shift["value"] is not None:
-        interval = f" ({shift['ci'][0]:.3f} to {shift['ci'][1]:.3f})" if shift["ci"] else f" ({shift['reason']})"
-        lines.append(f"being shown first is worth {shift['value']:+.3f} points{interval}")
+        interval = f" ({span(shift['ci'], 3)})" if shift["ci"] else f" ({shift['reason']})"
+        lines.append(f"being shown first is worth {rounded(shift['value'], 3, sign=True)} points{interval}")
     if told["reliability"]["value"] is not None:
         lines.append(f"reliability of an item's mean: {told['reliability']['value']:.2f}")
     return lines

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from evenhand.errors import StatisticError, UnknownNameError
-from evenhand.stats.estimates import Estimate
+from evenhand.stats.estimates import CONFIDENCE, Estimate
 from evenhand.stats.means import joint_error
 from evenhand.stats.planning import detectable_difference, units_for_difference
 from evenhand.stats.resample import bootstrap, cluster_sums, mean_interval, share_interval
@@ -42,7 +42,6 @@ _TITLES = {
 _EXACT = 14  #: clusters up to which all sign patterns are tried
 _DRAWS = 9_999
 _BLOCK = 4_000_000  #: signs drawn at a time
-_LEAST = 6  #: pairs under which no test of signs or ranks can give a p under 0.05: 2 / 2^5
 _DIGITS = 9  #: digits of a difference; what is left beyond is rounding, as of weighted sums
 
 
@@ -90,6 +89,7 @@ def paired_comparison(
     test: Test = "permutation",
     interval: IntervalKind = "t",
     seed: int = 0,
+    tests: int = 1,
 ) -> Comparison:
     """Compare ratings of the same units.
 
@@ -99,6 +99,7 @@ def paired_comparison(
         test: Which of the tests above.
         interval: Of the mean difference: "t", cluster-robust, or "bootstrap", BCa over clusters.
         seed: Seed of the draws.
+        tests: Number of comparisons that p is to be adjusted for, >= 1; `needed` and `detectable` allow for it.
 
     Returns:
         Comparison; no interval for one cluster or where all differences are equal.
@@ -122,7 +123,7 @@ def paired_comparison(
     p, note = _tested(test, x, y, gap, ids, seed) if gap.size else (None, "")
     spread = float(gap.std(ddof=1)) if gap.size > 1 else 0.0
     wins, losses = int((gap > 0).sum()), int((gap < 0).sum())
-    needed, detectable = _planned(plain, plain.clusters, paired=True)
+    needed, detectable = _planned(plain, plain.clusters, paired=True, tests=tests)
     return Comparison(
         _bootstrapped(plain, gap, ids, seed) if interval == "bootstrap" and plain.ci is not None else plain,
         True,
@@ -141,13 +142,14 @@ def paired_comparison(
 
 
 def unpaired_comparison(
-    a: ArrayLike, b: ArrayLike, clusters_a: Ints | None = None, clusters_b: Ints | None = None
+    a: ArrayLike, b: ArrayLike, clusters_a: Ints | None = None, clusters_b: Ints | None = None, *, tests: int = 1
 ) -> Comparison:
     """Compare ratings of different units; takes far more of them than a paired comparison.
 
     Args:
         a, b: Ratings, shapes (n,) and (m,), without NaN.
         clusters_a, clusters_b: Ids 0..g-1 of the units; default: every unit is its own cluster.
+        tests: As for `paired_comparison`.
 
     Returns:
         Comparison; no interval and no p where a side has fewer than two clusters, or neither has any variation. Where
@@ -180,7 +182,7 @@ def unpaired_comparison(
     )
     pooled = math.sqrt((float(x.var(ddof=1)) + float(y.var(ddof=1))) / 2)
     p = min(1.0, 2 * float(stdtr(freedom, -abs(value) / se)))
-    needed, detectable = _planned(difference, groups, paired=False)
+    needed, detectable = _planned(difference, groups, paired=False, tests=tests)
     return Comparison(
         difference, False, p, test, value / pooled if pooled > 0 else None, needed=needed, detectable=detectable
     )
@@ -282,13 +284,18 @@ def _bootstrapped(plain: Estimate, gap: Floats, ids: Ints, seed: int) -> Estimat
     return replace(plain, ci=found.ci, se=found.se, method=method, reason=found.reason, warnings=found.warnings)
 
 
-def _planned(difference: Estimate, groups: int, *, paired: bool) -> tuple[int | None, float | None]:
-    """Units needed for a difference of this size, and the difference that those there are find."""
+def _planned(difference: Estimate, groups: int, *, paired: bool, tests: int) -> tuple[int | None, float | None]:
+    """Units needed for a difference of this size, and the difference that those there are find.
+
+    Of several tests each is taken at its share of the level, the least that Holm's adjustment leaves it.
+    """
     if difference.value is None or difference.se is None:
         return None, None
     sd = difference.se * math.sqrt(groups) / (1 if paired else 2)  # as if units were independent
-    detectable = detectable_difference(sd, groups, paired=paired)
+    share = (1 - CONFIDENCE) / tests
+    detectable = detectable_difference(sd, groups, paired=paired, level=1 - share)
     if abs(difference.value) < 1e-6 * sd:  # rounding, or so little that no number of units tells it from none
         return None, detectable
-    needed = units_for_difference(difference.value, sd, paired=paired)
-    return max(needed, _LEAST) if paired else needed, detectable
+    needed = units_for_difference(difference.value, sd, paired=paired, level=1 - share)
+    least = math.ceil(math.log2(2 / share))  # pairs under which no test of signs or ranks gives so small a p: 2 / 2^n
+    return max(needed, least) if paired else needed, detectable
