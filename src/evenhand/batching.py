@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.backend import Backend
 from evenhand.errors import RunError
 from evenhand.judging import Answer, Asker
-from evenhand.runners.batch import Kept, batch_wire, purse_of, run_batches
 from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.trial import Trial
+
+if TYPE_CHECKING:
+    from evenhand.runners.batch import Kept
 
 _ENTRY = "batches"
 
@@ -25,6 +27,8 @@ def require_batch(batch: bool, manifest: Mapping[str, Any], backend: Backend, fo
         RunError: the run waits for batches, and is to go on without them: what they answer would be paid for twice.
     """
     if batch:
+        from evenhand.runners.batch import batch_wire  # loads the HTTP client
+
         batch_wire(backend)
     elif under_way := manifest.get(_ENTRY):
         ids = ", ".join(str(entry["id"]) for entry in under_way)
@@ -44,6 +48,8 @@ async def ask_batches(
     done: Callable[[Answer], None],
 ) -> None:
     """Ask trials as `evenhand.runners.batch.run_batches` does, with what must survive a kill kept in the store."""
+    from evenhand.runners.batch import purse_of, run_batches
+
     purse = purse_of(asker)
     if purse is not None:
         purse.close()  # so that there is an entry to go on with
