@@ -69,6 +69,12 @@ def test_a_name_with_its_backend(tmp_path: Path) -> None:
         ("p.json", '{"m": {"input": true, "output": 1}}', ["input must be a number"]),
         ("p.csv", "name,input\nm,1\n", ["no column model"]),
         ("p.csv", "model,input,output\nm,1,\nn,nan,2\n", ["p.csv:2 m: no output", "p.csv:3 n: input must be a number"]),
+        ("p.csv", "model,input,output\nm,1,2\nm,3,4\n", ["p.csv:3 m: stands twice, first in line 2"]),
+        ("p.csv", "model,input,output\n ,1,2\n", ["p.csv:2: no model"]),
+        ("p.csv", "model,input,input,output\nm,1,2,3\n", ["a column stands twice"]),
+        ("p.csv", "model,input,output\nm,1,2,3\n", ["p.csv:2 m: unknown: a value too many"]),
+        ("p.csv", f"model,input,output\n{'x' * 200_000},1,2\n", ["field larger than"]),
+        ("p.yaml", "m: {input: 1, output: 1, batch: 0}\n", ["batch must be a number above 0"]),
         ("p.txt", "m: {input: 1, output: 1}", [".yaml, .json or .csv"]),
     ],
 )  # fmt: skip
@@ -79,6 +85,13 @@ def test_mistakes_of_a_table(name: str, text: str, told: list[str], tmp_path: Pa
         read_prices(tmp_path / name)
     for piece in told:
         assert piece in str(caught.value)
+
+
+def test_a_name_that_looks_like_a_number(tmp_path: Path) -> None:
+    """It is a name, and fits the model that has it only."""
+    (tmp_path / "p.yaml").write_text("4: {input: 1, output: 2}\n")
+    for model, known in (("4", True), ("5", False)):
+        assert (find_price({"backend": "openai", "model": model}, tmp_path / "p.yaml") is not None) is known
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:

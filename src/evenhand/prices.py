@@ -161,7 +161,13 @@ def read_prices(file: str | Path) -> list[tuple[str, Price]]:
         raise InputError(f"prices are a .yaml, .json or .csv file, not {path.name}")
     problems: list[Problem] = []
     found = []
+    lines: dict[str, int] = {}
     for line, name, row in readers[path.suffix.lower()](text, problems):
+        if not name or name in lines:
+            told = f"stands twice, first in line {lines[name]}" if name else "no model"
+            problems.append(Problem(line, name, told, "keep one of the two" if name else "give its name"))
+            continue
+        lines[name] = line
         values = dict(_checked(line, name, row, problems))
         if all(key in values for key in _NEEDED):
             found.append((name, _price(values, f"{path.name}, {name}", date)))
@@ -184,17 +190,22 @@ def _yaml_rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, str, M
         if entry.kind != "map":
             problems.append(Problem(entry.line, name, "not a mapping", "as in {input: 2.5, output: 10}"))
         else:
-            yield entry.line, name, plain(entry)
+            yield entry.line, str(name), plain(entry)
 
 
 def _csv_rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    if "model" not in (rows.fieldnames or ()):
-        problems.append(Problem(1, "", "no column model", "as in model,input,output"))
-        return
-    for row in rows:
-        given = {key: value for key, value in row.items() if key != "model" and value not in (None, "")}
-        yield rows.line_num, (row["model"] or "").strip(), given
+    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True, restkey="a value too many")
+    try:
+        names = [*(rows.fieldnames or ())]
+        if "model" not in names or len({*names}) < len(names):
+            told = "a column stands twice" if "model" in names else "no column model"
+            problems.append(Problem(1, "", told, "as in model,input,output"))
+            return
+        for row in rows:
+            given = {key: value for key, value in row.items() if key != "model" and value not in (None, "")}
+            yield rows.line_num, (row["model"] or "").strip(), given
+    except csv.Error as error:  # a value that is too long
+        problems.append(Problem(rows.line_num, "", str(error)))
 
 
 def _checked(

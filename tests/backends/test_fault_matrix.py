@@ -147,7 +147,7 @@ async def test_bad_replies_are_outcomes(server: FakeServer, chat: Chat, provider
 @pytest.mark.usefixtures("early")
 @each_provider
 async def test_no_try_before_its_time(server: FakeServer, chat: Chat, provider: str) -> None:
-    """The next try waits as long as the server says, in the ways of its provider; limits that are used up go with 429."""
+    """The next try waits as long as the server says, in the ways of its provider; used up limits go with 429."""
     ways = [(fault, style) for fault in ("429", "503", "529") for style in ("seconds", "date", "ms", "none")]
     ways.append(("429", "reset"))
     urls = [server.with_faults(fault=f"{fault}:first1", retry_after=0.15, style=style) for fault, style in ways]

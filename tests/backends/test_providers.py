@@ -429,6 +429,27 @@ def test_addresses(provider: str, base: str, url: str, monkeypatch: pytest.Monke
     assert load("backend", provider)(BackendSettings(model="m:1", base_url=base))._url == url
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "bedrock"])
+def test_names_of_models_lead_nowhere_else(provider: str) -> None:
+    """A name is quoted where it is part of an address; one that leads elsewhere, or can't be sent, is refused."""
+
+    def url(model: str) -> str:
+        return str(load("backend", provider)(BackendSettings(model=model, base_url="http://127.0.0.1:9/v1"))._url)
+
+    usual = url("m")
+    for name in ("模型 é", "x?key=1", "x#f", "%2e%2e", "@host", "a:b", "a/b"):
+        assert url(name).count("/") >= usual.count("/") and "?" not in url(name) and "#" not in url(name)
+    for name in ("a\nb", "\ud800", "\x00"):
+        with pytest.raises(InputError, match="can't hold"):
+            url(name)
+    for name in ("..", ".", "../../x", "a/../b", "//host/x", "x/"):
+        if provider in ("gemini", "bedrock"):
+            with pytest.raises(InputError, match="no name of a model"):
+                url(name)
+        else:
+            assert url(name) == usual
+
+
 def test_the_region_makes_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bedrock's address follows from the region; without one nothing can be sent."""
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "k")

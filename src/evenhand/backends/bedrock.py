@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.bodies import count, mappings, text
@@ -17,7 +17,7 @@ from evenhand.backends.endpoint import Endpoint, Place, find_endpoint
 from evenhand.backends.http import HttpBackend
 from evenhand.backends.schemas import without_bounds
 from evenhand.backends.signing import Signer
-from evenhand.backends.wire import SYSTEM_ROLE, Wire
+from evenhand.backends.wire import SYSTEM_ROLE, Wire, in_path
 from evenhand.errors import InputError, RetryableBackendError
 from evenhand.verdict import Reply, ToolCall, Usage
 
@@ -78,7 +78,7 @@ class ConverseWire(Wire):
 
     def url(self, endpoint: Endpoint, model: str) -> str:
         """An address for each model, profile or ARN."""
-        return f"{endpoint.base}/model/{quote(model, safe='')}/converse{endpoint.query}"
+        return f"{endpoint.base}/model/{in_path(model)}/converse{endpoint.query}"
 
     def headers(self, endpoint: Endpoint, url: str, body: bytes) -> Mapping[str, str]:
         """Signed, where there is no key."""

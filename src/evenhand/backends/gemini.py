@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.bodies import count, mappings, text
@@ -12,7 +11,7 @@ from evenhand.backends.content import Block, contents, without_system
 from evenhand.backends.endpoint import Endpoint, Place
 from evenhand.backends.http import HttpBackend
 from evenhand.backends.schemas import without_mixed_values
-from evenhand.backends.wire import SYSTEM_ROLE, Wire
+from evenhand.backends.wire import SYSTEM_ROLE, Wire, in_path
 from evenhand.errors import RetryableBackendError
 from evenhand.verdict import Reply, ToolCall, Usage
 
@@ -45,7 +44,7 @@ class GeminiWire(Wire):
     def url(self, endpoint: Endpoint, model: str) -> str:
         """An address for each model; a tuned one is named with its folder."""
         path = model if "/" in model else f"models/{model}"
-        return f"{endpoint.base}/{quote(path)}:generateContent{endpoint.query}"
+        return f"{endpoint.base}/{in_path(path, safe='/')}:generateContent{endpoint.query}"
 
     def body(self, request: Request, model: str, learned: Mapping[str, str | None]) -> dict[str, Any]:
         """System text apart; a schema in the generation settings, a tool as the one to call."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,6 +41,7 @@ from evenhand.rubric.model import Form
 from evenhand.verdict import Reply, Usage
 
 _CONNECT_S = 10.0
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LOST = frozenset((408, 502, 504, 520, 522, 524))  # of those in between, who don't know whether the work was done
 _LARGEST = 16 << 20
 #: Servers are mended: what one refused is tried again after so long.
@@ -66,6 +68,8 @@ class HttpBackend:
     def __init__(self, wire: Wire, settings: BackendSettings) -> None:
         if not settings.model:
             raise InputError(f"judge {wire.name} names no model", hint=f"as in {wire.name}:MODEL")
+        if _NOT_IN_NAMES.search(settings.model):
+            raise InputError("the name of the model has a character that names can't hold", hint="one line of text")
         if unknown := [n for n, v in settings.sampling.items() if v is not None and n not in (wire.settings or (n,))]:
             hint = f"it takes {', '.join(wire.settings or ())}"
             raise InputError(f"judge {wire.name} has no setting {unknown[0]}", hint=hint)

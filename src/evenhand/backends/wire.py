@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.endpoint import Endpoint, Place, find_endpoint
 from evenhand.backends.http_errors import Fault, fault_of
+from evenhand.errors import InputError
 from evenhand.rubric.model import Form
 from evenhand.verdict import Reply
 
@@ -132,3 +134,14 @@ class Wire:
 
     def _named(self, name: str) -> str:
         return (self.settings or {}).get(name, name)
+
+
+def in_path(model: str, *, safe: str = "") -> str:
+    """A model's name as it is written in the path of an address; ``safe`` are signs that stay.
+
+    Raises:
+        InputError: it would lead to another address.
+    """
+    if {"", ".", ".."} & {*model.split("/")}:
+        raise InputError(f"{model!r} is no name of a model", hint="a name has no empty part, and none of dots only")
+    return quote(model, safe=safe)
