@@ -11,6 +11,7 @@ from rich.markup import escape
 from evenhand._words import rounded, span
 from evenhand.report.cells import mean_cells
 from evenhand.report.tables import Figures
+from evenhand.tasks import GROUP
 
 _KINDS = {"item_mean": "item mean", "task_mean": "task mean"}
 
@@ -43,9 +44,8 @@ def _row(
     table: Figures, name: str, mean: Mapping[str, Any], of: Mapping[str, Any], steady: Mapping[str, Any] | None
 ) -> None:
     score = "" if steady is None else _figure(steady["score"])
-    table.add_row(
-        name, *mean_cells(mean), str(of["planned"]), *([score] if table.columns[-1].header != "planned" else [])
-    )
+    cells = (cell.replace(GROUP, "group") for cell in mean_cells(mean))  # or it would take two lines
+    table.add_row(name, *cells, str(of["planned"]), *([score] if table.columns[-1].header != "planned" else []))
 
 
 def _steadiness(told: Mapping[str, Any]) -> str:

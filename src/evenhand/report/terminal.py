@@ -127,8 +127,7 @@ def _means_table(facts: Mapping[str, Any]) -> Figures:
             shares = ", ".join(f"{label} {n}" for label, n in fact["counts"].items())
             table.add_row(escape(name), "", "", str(fact["n"]), escape(shares) + _missing(fact) + _in_code(fact, facts))
     if facts["composite"]:
-        weights = told_weights(facts["composite"]["weights"])
-        table.add_row("composite", *mean_cells(facts["composite"]), escape(weights), style="bold")
+        table.add_row("composite", *mean_cells(facts["composite"]), "", style="bold")
     return table
 
 
@@ -156,6 +155,8 @@ def _share(rate: Mapping[str, Any]) -> str:
 
 def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     lines = []
+    if facts["composite"]:
+        lines.append(f"weights of the composite: {escape(told_weights(facts['composite']['weights']))}")
     if facts["failures"]:
         lines.append("not scored: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["failures"].items()))
     lines += [f"  {escape(name)}: {escape(text)}" for name, text in facts["errors"].items()]
