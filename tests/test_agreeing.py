@@ -27,6 +27,12 @@ from runs import GOOD, TWO, rows, run_it, write_jsonl, write_script
 
 CRITIC = load_rubric("alignmm-critic")
 DOC_QA = load_rubric("doc-qa")
+ZERO_ONE = """
+rubric: yes-or-no
+mode: score
+item: {required: {question: text, answer: text}}
+criteria: [{name: truth, text: Is it true?, scale: {range: [0, 1], level: ordinal, integer: true}}]
+"""
 
 
 def labels(values: Iterable[tuple[str, str, dict[str, Any]]], of: Rubric = CRITIC) -> Labels:
@@ -322,7 +328,8 @@ def test_bars_hold_the_judge_to_account(tmp_path: Path, capsys: pytest.CaptureFi
     agree = ["agree", str(tmp_path / "run"), "--labels", str(said), "--statistic", "mae"]
     assert command([*agree, "--require", "exact>=0.9", "--require", "kappa@truth>=0.9"]) == 0
     assert command([*agree, "--require", "exact>=0.9", "--require", "mae>=0.1"]) == 7
-    assert "mae>=0.1 of truth is not met: it is 0.017, n 60" in capsys.readouterr().err
+    assert "mae>=0.1 of truth is not met: it is 0.017 (0.000 to 0.088), n 60" in (told := capsys.readouterr().err)
+    assert "exact>=0.9 of truth is met: it is 0.983 (" in told
     assert command([*agree, "--require", "kappa@style>=0.1"]) == 7
     assert "kappa@style>=0.1 of style can't be told: no such figure" in capsys.readouterr().err
     assert command([*agree, "--require", "kappa>0.1"]) == 2
@@ -390,3 +397,31 @@ def test_the_command_prints_tables_and_json(tmp_path: Path) -> None:
     for wrong in ([str(tmp_path / "run")], [str(file)], [str(tmp_path / "run"), "--labels", "l", "--rubric", "doc-qa"]):
         with pytest.raises(InputError):
             here.invoke(cli, ["agree", *wrong], catch_exceptions=False)
+
+
+def test_the_same_mistake_of_many_rows_is_told_once() -> None:
+    """Each kind with its first row and how many rows more have it; yes and no on a scale of 0 and 1 get a remedy."""
+    zero_one = rubric(ZERO_ONE)
+    rows = [{"id": n, "truth": "Yes" if n % 3 else "No"} for n in range(300)]
+    with pytest.raises(ItemError) as caught:
+        read_labels(rows, zero_one)
+    yes, no = sorted(str(caught.value).splitlines(), reverse=True)[:2]
+    assert "'Yes'" in yes
+    assert "1 for yes, 0 for no; the same in 199 more rows" in yes
+    assert "the same in 99 more rows" in no
+    with pytest.raises(ItemError, match="and 100 more"):
+        read_labels([*({"id": n, "truth": 2 + n} for n in range(200)), {"id": "good", "truth": 1}], zero_one)
+
+
+def test_statistics_that_two_values_make_the_same_are_told_once() -> None:
+    """Neither by default nor with all; named, each has its value."""
+    zero_one = rubric(ZERO_ONE)
+    rated = [(str(n), who, {"truth": int(n % k == 0)}) for n in range(60) for who, k in (("a", 2), ("b", 3))]
+    said = labels(rated, zero_one)
+    for asked in (None, "all"):
+        told = agreement_facts(zero_one, said, statistic=asked)["fields"]["truth"]["statistics"]
+        values = [figure["people"]["value"] for name, figure in told.items() if name in ("kappa", "spearman", "ac1")]
+        assert len(values) == (2 if asked is None else 3)
+        assert not {"kappa-quadratic", "pearson", "kendall", "ac2-linear", "within:1"} & told.keys()
+    named = agreement_facts(zero_one, said, statistic="kappa,kappa-quadratic")["fields"]["truth"]["statistics"]
+    assert named["kappa"]["people"]["value"] == pytest.approx(named["kappa-quadratic"]["people"]["value"])

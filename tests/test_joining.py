@@ -163,7 +163,7 @@ def test_a_column_for_each_system_is_a_row_for_each() -> None:
         ("2~atlas", "q2", "a2", "atlas"),
         ("2~brook", "q2", "b2", "brook"),
     ]
-    assert found[0].extra == {"split": "test", "system": "atlas"}
+    assert found[0].extra == {"question_id": "1", "split": "test", "system": "atlas"}
     assert [i.row for i in found] == [0, 1, 2, 3]
 
 
@@ -186,8 +186,9 @@ def test_a_system_without_a_column_in_a_row_was_not_asked() -> None:
     assert [(i.id, i.fields["answer"]) for i in found if isinstance(i, Item)] == [
         ("1~atlas", "a1"), ("2~atlas", None), ("2~brook", "b2")
     ]  # fmt: skip
-    with pytest.raises(ItemError, match="no row has the column 'brok' of responses"):
+    with pytest.raises(ItemError, match="no row has the column 'brok' of responses") as caught:
         read_wide(wide(1), {"responses": "atlas+brok"})
+    assert "did you mean brook? known: atlas, brook, " in str(caught.value)
 
 
 def test_what_would_be_lost_is_a_bad_row() -> None:

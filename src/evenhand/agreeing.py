@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand import facts
 from evenhand.bars import Bar, read_bar
-from evenhand.errors import InputError, ItemError, Problem, UnknownNameError
+from evenhand.errors import InputError, Problem, UnknownNameError
 from evenhand.field_agreement import Measured, Said, Wanted, field_facts
 from evenhand.item import Item
 from evenhand.item_values import Mistake, read_id
@@ -21,7 +21,7 @@ from evenhand.keywords import checked, text, texts
 from evenhand.ratings import RatingReader
 from evenhand.rubric.model import Rubric
 from evenhand.slices import Column, label
-from evenhand.sources import bad_row, open_source
+from evenhand.sources import BadRows, bad_row, open_source
 from evenhand.stats.named import require_statistic
 from evenhand.store import Store
 from evenhand.tasks import ITEM, Clusters
@@ -30,7 +30,6 @@ from evenhand.verdict import FieldOutcome
 ALONE = "people"  #: who rated, where no row says so
 COMPOSITE = "composite"
 _RATER = "rater"
-_TOLD = 20
 
 
 @dataclass(slots=True)
@@ -115,14 +114,13 @@ def read_labels(
     reader = _LabelReader(rubric, RatingReader(rubric, (), mapping=mapping, partial=True), rater, mapped, by)
     opened = open_source(source, format=format)
     labels, rows = Labels(), 0
-    problems: list[Problem] = []
+    bad = BadRows()
     for rows, raw in enumerate(opened.rows, 1):
         found = [raw.problem] if raw.problem is not None else reader.take(raw.values, labels)
-        problems += bad_row(rows - 1, raw, found).problems
-        if len(problems) >= _TOLD:
-            break
-    if problems:
-        raise ItemError(problems, file=opened.name)
+        if found:
+            bad.add(bad_row(rows - 1, raw, found))
+    if bad.rows:
+        raise bad.error(opened.name, None, good=bad.rows < rows, hint=None)
     if by is not None and rows and by not in reader.columns:
         raise UnknownNameError("column", by, reader.columns)
     if not reader.fields:

@@ -54,9 +54,9 @@ def comparison_facts(
         (whether either has a score beyond them),
         p, p_adjusted (Holm, over the pairs of systems), tests (how many it is adjusted for), test, note (why there
         is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
-        as plain data, or None), needed (after the adjustment too), more (questions beyond those there are), detectable (None too where
-        the scale has no such difference), not_worse (the whole interval lies above minus the margin; None without
-        interval), verdict (an answer in words).
+        as plain data, or None), needed (after the adjustment too), more (questions beyond those there are),
+        detectable (None too where the scale has no such difference), not_worse (the whole interval lies above minus the
+        margin; None without interval), verdict (an answer in words).
 
     Raises:
         InputError: fewer than two systems, or a negative margin.

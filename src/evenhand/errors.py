@@ -117,9 +117,7 @@ class UnknownNameError(InputError):
         self.name = name
         self.known = sorted(known)
         self.close = close_names(str(name), self.known)  # Python callers may give anything
-        if hint is None:
-            near = f"did you mean {' or '.join(self.close)}? " if self.close else ""
-            hint = f"{near}known: {', '.join(self.known)}" if self.known else None
+        hint = (instead(str(name), self.known) or None) if hint is None else hint
         super().__init__(f"unknown {kind} {name!r}", hint=hint)
 
 
@@ -197,6 +195,14 @@ class MissingExtraError(EvenhandError, ImportError):
         self.package = package
         self.extra = extra
         super().__init__(f"this needs the package {package}", hint=f"pip install 'evenhand[{extra}]'")
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """The names that there are instead of one, close ones first; "" where there are none."""
+    names = sorted(known)
+    close = close_names(name, names)
+    near = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{near}known: {', '.join(names)}" if names else ""
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:

@@ -23,6 +23,8 @@ from evenhand.stats.table import Level, Ratings
 JUDGE = "judge"
 #: Values beyond which a confusion table is too large to read.
 MOST_VALUES = 12
+#: Of two values these say what others do: kappa, AC1, and Spearman's rho; and all are within 1.
+_SAME_OF_TWO = ("within:1", "kappa-linear", "kappa-quadratic", "ac2-linear", "ac2-quadratic", "pearson", "kendall")
 _NO_PEOPLE = "most people"
 
 
@@ -62,13 +64,18 @@ class Measured:
             yield from ("exact", "kappa")
         yield from self.bands or ()
         if self.level != "nominal":
-            if self.categories:
+            if self.categories and not self.two:
                 yield "kappa-quadratic"
-            yield from ("spearman", "kendall")
+            yield from ("spearman",) if self.two else ("spearman", "kendall")
         if self.numeric:
-            yield from ("pearson", "mae")
+            yield from ("mae",) if self.two else ("pearson", "mae")
             if judge:
                 yield "bias"
+
+    @property
+    def two(self) -> bool:
+        """Whether there are two values, for which many statistics are the same."""
+        return len(self.categories) == 2
 
     @property
     def main(self) -> str:
@@ -163,7 +170,7 @@ def _statistics(
 ) -> Iterator[tuple[str, dict[str, dict[str, Any] | None]]]:
     every = wanted.statistics == (EVERY,)
     bands = how.bands or {}
-    table = (*TABLE, *bands)
+    table = [name for name in (*TABLE, *bands) if not (how.two and name in _SAME_OF_TWO)]
     names = table if every else wanted.statistics or tuple(how.names(judge=said.judge))
     for name in dict.fromkeys((*names, *wanted.also)):
         try:

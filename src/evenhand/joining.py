@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from evenhand.errors import InputError, ItemError, Problem
+from evenhand.errors import InputError, ItemError, Problem, instead
 from evenhand.item import id_column
 from evenhand.item_values import Mistake, read_id
 from evenhand.rows import RawRow
@@ -20,6 +20,8 @@ RESPONSES = "responses"
 SYSTEM = "system"
 #: Problems of the response file that are told one by one.
 _TOLD = 20
+_SHOWN = 100  # columns that are listed
+_QUESTION = "question_id"  # the id that rows made of one row share
 
 
 def joined(
@@ -89,12 +91,13 @@ def spread(rows: Iterator[RawRow], spec: ItemSpec, mapping: Mapping[str, str], *
         raise InputError(f"responses names its columns once each, not {mapping[RESPONSES]!r:.80}", hint=hint)
     if field in mapping:
         raise InputError(f"{field} is read from the columns of responses; don't map it to another one")
-    unseen, read = set(columns), False
+    unseen, read, seen = set(columns), False, dict[str, None]()
     for row in rows:
         if row.problem is not None:
             yield row
             continue
         there = [column for column in columns if column in row.values]
+        seen |= dict.fromkeys(row.values) if unseen and len(seen) < _SHOWN else {}
         unseen, read = unseen - set(there), True
         rest = {column: value for column, value in row.values.items() if column not in columns}
         clash = next((made for made in (field, SYSTEM) if made in rest), None)
@@ -107,14 +110,17 @@ def spread(rows: Iterator[RawRow], spec: ItemSpec, mapping: Mapping[str, str], *
             made = {**_with_system(rest, system, spec, mapping), field: row.values[system], SYSTEM: system}
             yield replace(row, values=made)
     if read and unseen:
-        lacking = [Problem(None, "", f"no row has the column {column!r} of responses") for column in sorted(unseen)]
+        lacking = [
+            Problem(None, "", f"no row has the column {column!r} of responses", instead(column, seen))
+            for column in sorted(unseen)
+        ]
         raise ItemError(lacking, file=name)
 
 
 def _with_system(row: dict[str, Any], system: str, spec: ItemSpec, mapping: Mapping[str, str]) -> dict[str, Any]:
-    """A row whose own id, if it has a good one, tells the system too."""
+    """A row whose own id, if it has a good one, tells the system too, and stands beside as the question's."""
     column, own, _ = _own_id(row, spec, mapping)
-    return row if column is None or own is None else {**row, column: f"{own}~{system}"}
+    return row if column is None or own is None else {_QUESTION: own, **row, column: f"{own}~{system}"}
 
 
 def _keep(

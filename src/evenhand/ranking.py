@@ -84,8 +84,8 @@ def ranking(
         missing; as estimates tie (Davidson's nu), order (log-odds of the first place; None where a comparison joins
         both orders), control (one for each, with its name: log-odds of a difference of size ``unit``, the root mean
         square of the differences; strengths are those without a difference) and separability (share of pairs of
-        systems whose strengths' intervals don't overlap); interval, warnings; bad_rows, and judge, rubric, value and
-        method. With elo, sequential_elo (k, start, orders), and of each system sequential_elo and
+        systems whose strengths' intervals don't overlap); interval, strength_method, warnings; bad_rows, and judge,
+        rubric, value and method. With elo, sequential_elo (k, start, orders), and of each system sequential_elo and
         sequential_elo_spread, the standard deviation over the orders.
 
     Raises:
@@ -324,6 +324,7 @@ class _Tally:
             "order": found.order.as_dict() if found.order else None,
             "control": [{**effect.as_dict(), "name": name, "unit": float(unit)} for name, unit, effect in controls],
             "separability": found.separability.as_dict(),
+            "strength_method": next((s.strength.method for s in found.standings if s.strength.ci), ""),
         }
 
 

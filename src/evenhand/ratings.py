@@ -257,7 +257,18 @@ def _legal_value(field: OutputField, raw: Any) -> Any:
     outcome = read_value(field, _as_read(raw))
     if outcome.failure is None or outcome.failure is Failure.NO_RATING:
         return outcome.value
-    raise Mistake(f"{field.name} is {raw!r:.60}. Make it {_legal(field)}.")
+    raise Mistake(f"{field.name} is {raw!r:.60}. Make it {_legal(field)}{_as_number(field.scale, raw)}.")
+
+
+def _as_number(scale: Scale | None, raw: Any) -> str:
+    """How to write yes and no on a scale of 0 and 1."""
+    if scale is None or scale.points is None or list(scale.points) != [0, 1]:
+        return ""
+    try:
+        READERS["bool"](raw)
+    except Mistake:
+        return ""
+    return ": 1 for yes, 0 for no"
 
 
 def _as_read(value: Any) -> Any:

@@ -47,6 +47,9 @@ class RowSource:
     rows: Iterator[RawRow]
 
 
+_SKIP = "mend the rows, or --skip-bad to leave them out"
+
+
 class _Placed(Protocol):
     """Anything with a position in the input."""
 
@@ -101,19 +104,21 @@ class BadRows:
                 known = True
         self._other_rows += not known
 
-    def error(self, file: str | None, spec: ItemSpec | None, *, good: bool) -> ItemError:
+    def error(self, file: str | None, spec: ItemSpec | None, *, good: bool, hint: str | None = _SKIP) -> ItemError:
         """The error that tells of them, row by row; where no row is good, each kind of mistake once, with its number.
 
         Args:
             file: Name of the file, None where the rows are of none.
             spec: What is read of a row, for a hint at other columns; None for none.
             good: Whether there are good rows too.
+            hint: What to do.
         """
-        hint = "mend the rows, or --skip-bad to leave them out"
         if good:
             return ItemError(self._listed, file=file, more=self.rows - self._listed_rows, hint=hint)
         problems = [
-            replace(first, message=f"{first.message}; the same in {counted(n - 1, 'more row')}") if n > 1 else first
+            replace(first, message=f"{first.message.removesuffix('.')}; the same in {counted(n - 1, 'more row')}")
+            if n > 1
+            else first
             for first, n in self._kinds.values()
         ]
         columns = column_hint(self._columns, spec) if spec is not None and self._columns else None

@@ -76,7 +76,8 @@ def _input_columns(row: StoredRow, ours: list[str]) -> dict[str, Any]:
     if row.item is not None:
         item = row.item
         values = {**item.extra, "id": item.id if item.own_id is None else item.own_id, **item.fields}
-        source = {name: values[name] for name in (*item.columns, *values) if name in values}
+        known = {name: value for name, value in values.items() if value is not None or name in item.columns}
+        source = {name: known[name] for name in (*item.columns, *known) if name in known}
     return {name: plain(value) for name, value in free_columns(source, ours).items()}
 
 

@@ -86,7 +86,10 @@ def _several(
 
     asked = {"--rubric": rubric, "--by": given["by"], "--width": given["width"], "--require": given["require"]}
     for option in (name for name, value in asked.items() if value):
-        raise InputError(f"{option} goes with one run, not with {len(runs)}")
+        hint = f"say it of each run: evenhand agree RUN --labels FILE {option} ..."
+        raise InputError(
+            f"{option} goes with one run, not with {len(runs)}", hint=None if option == "--rubric" else hint
+        )
     columns = options.pairs(given["mapping"], "--map")
     return judge_quality(runs, labels or None, map=columns, value=given["value"], statistic=given["statistic"])
 
@@ -104,10 +107,11 @@ def _print(facts: Mapping[str, Any]) -> None:
 
 
 def _told_bars(facts: Mapping[str, Any]) -> int:
-    """Tell of bars that are not met; the exit code."""
+    """Tell what came of the bars; the exit code."""
+    from evenhand.bars import met
     from evenhand.report.agreed import bar_lines
 
-    lines = bar_lines(facts.get("bars", ()))
-    for line in lines:
+    bars = facts.get("bars", ())
+    for line in bar_lines(bars):
         note(line)
-    return NOT_MET if lines else 0
+    return 0 if met(bars) else NOT_MET

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted
+from evenhand._words import counted, rounded
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
 
@@ -35,6 +35,7 @@ _SIDES = {
     "gap": "difference",
     "together": "people together",
 }
+_INTERVALS = ("BCa", "percentile", "Wilson", "t interval", "no disagreement seen")  # how methods of intervals begin
 _PUBLISHED = ("mae", "pearson", "spearman", "kendall", "fuzzy", "strict")
 
 
@@ -54,14 +55,13 @@ def print_agreement(facts: Mapping[str, Any], console: Console) -> None:
 
 
 def bar_lines(bars: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What came of the bars that are not met, a line each."""
+    """What came of the bars, a line each."""
     lines = []
     for one in bars:
-        if one["met"]:
-            continue
         where = f" of {one['place']}" if one["place"] else ""
-        came = "can't be told" if one["met"] is None else "is not met"
-        found = one["reason"] if one["met"] is None else f"it is {one['value']:.3f}, n {one['n']}"
+        came = {True: "is met", False: "is not met", None: "can't be told"}[one["met"]]
+        value, interval, n = estimate_cells(one) if one["value"] is not None else ("", "", "")
+        found = one["reason"] if one["met"] is None else f"it is {value} ({interval}), n {n}"
         lines.append(f"{one['bar']}{where} {came}: {found}")
     return lines
 
@@ -79,6 +79,16 @@ def note_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
     figures = list(figures)
     lines = [f"- {escape(text)}" for text in dict.fromkeys(e["reason"] for e in figures) if text]
     return lines + [f"warning: {escape(text)}" for text in dict.fromkeys(w for e in figures for w in e["warnings"])]
+
+
+def method_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How intervals were made, each kind once; what a figure is called is left out."""
+    kinds: dict[str, None] = {}
+    for one in figures:
+        if one["ci"] is not None:
+            at = next((at for word in _INTERVALS if (at := one["method"].find(word)) >= 0), 0)
+            kinds.setdefault(one["method"][at:])
+    return [f"95% intervals: {escape('; '.join(kinds))}"] if kinds else []
 
 
 def confusion_table(told: Mapping[str, Any]) -> Figures:
@@ -125,13 +135,18 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
     lines = []
     if test := told.get("alternative_test"):
         verdict = {True: "may stand in for an annotator", False: "may not", None: "can't be told"}[test["passed"]]
-        rate = "" if test["winning_rate"] is None else f", winning rate {test['winning_rate']:.2f}"
+        rate = "" if test["winning_rate"] is None else f", winning rate {rounded(test['winning_rate'])}"
+        if test["passed"] is not None:
+            rate += (
+                f"; it may fall behind a person on {test['epsilon']:.0%} of the items, as a person costs more (epsilon)"
+            )
         why = "; ".join(filter(None, (test["reason"], *test["warnings"])))
         lines.append(f"alternative annotator test: {verdict}{rate}{f' ({escape(why)})' if why else ''}")
     figures = [estimate for figure in told["statistics"].values() for estimate in figure.values() if estimate]
     lines += note_lines([*figures, {"reason": "", "warnings": told["warnings"]}])
     reasons = dict.fromkeys(e["labels_reason"] for e in figures if e.get("labels_reason"))
-    return lines + [f"- labels needed: {escape(reason)}" for reason in reasons]
+    lines += [f"- labels needed: {escape(reason)}" for reason in reasons]
+    return lines + method_lines(figures)
 
 
 def _print_published(told: Mapping[str, Any], console: Console) -> None:

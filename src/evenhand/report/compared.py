@@ -47,7 +47,8 @@ def _basis(told: Mapping[str, Any], margin: float) -> str:
         better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
         shown = f"{questions}: {better} better, {told['ties']} equal, {worse} worse"
         if told["unlike"]:
-            shown += f"; their means there {rounded(told['means'][0])} ({told['a']}) and {rounded(told['means'][1])} ({told['b']})"
+            a, b = map(rounded, told["means"])
+            shown += f"; their means there {a} ({told['a']}) and {b} ({told['b']})"
     else:
         shown = f"not paired ({questions})"
     if told["effect"] is not None:

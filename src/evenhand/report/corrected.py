@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -25,18 +25,20 @@ def print_correction(facts: Mapping[str, Any], console: Console) -> None:
     groups = {} if by is None else by["groups"]
     titles = ("judge", "95% interval", "corrected", "95% interval", "judged", "labelled")
     table = Figures("" if by is None else by["column"], "", *titles, left=2)
+    bare = [name for name, told in facts["measures"].items() if not told["labelled"]]
     for group, measures in {"(all)": facts["measures"], **groups}.items():
         shown = group if by is not None else ""
         for name, told in measures.items():
+            if name in bare:
+                continue
             title = name if told["what"] == "mean" else f"{name}, {told['what']}"
             cells = (*_cells(told["raw"]), *_cells(told["corrected"]))
             table.add_row(escape(shown), escape(title), *cells, str(told["judged"]), str(told["labelled"]))
             shown = ""
     console.print(table)
     if by is not None and by["differences"]:
-        _print_differences(by["differences"], console)
-    notes = _notes(facts, by)
-    for line in dict.fromkeys(notes):
+        _print_differences([told for told in by["differences"] if told["measure"] not in bare], console)
+    for line in dict.fromkeys([*_methods(facts, bare), *_notes(facts, by, bare)]):
         console.print(escape(line))
 
 
@@ -54,21 +56,35 @@ def _cells(estimate: Mapping[str, Any]) -> tuple[str, str]:
     return estimate_cells(estimate, 2)[:2]
 
 
-def _notes(facts: Mapping[str, Any], by: Mapping[str, Any] | None) -> list[str]:
-    """Why figures are lacking or rough, once each."""
+def _methods(facts: Mapping[str, Any], bare: Sequence[str]) -> Iterator[str]:
+    """How figures and intervals were made."""
+    told = {name: of for name, of in facts["measures"].items() if name not in bare}
+    for method in dict.fromkeys(of["raw"]["method"] for of in told.values() if of["raw"]["ci"]):
+        yield f"judge: {method}"
+    for name, of in told.items():
+        if of["corrected"]["ci"]:
+            yield f"corrected, {name}: {of['corrected']['method']}"
+
+
+def _notes(facts: Mapping[str, Any], by: Mapping[str, Any] | None, bare: Sequence[str]) -> list[str]:
+    """Why figures are lacking or rough, once each; what has no label at all is told once."""
     groups = {} if by is None else by["groups"]
-    named = [(name, told) for name, told in facts["measures"].items()]
-    named += [(f"{group}, {name}", told) for group, of in groups.items() for name, told in of.items()]
+    named = [(name, told) for name, told in facts["measures"].items() if name not in bare]
+    named += [
+        (f"{group}, {name}", told) for group, of in groups.items() for name, told in of.items() if name not in bare
+    ]
     named += [
         (
             f"{told['b']} less {told['a']}, {told['measure']}{', win rate' if name == 'win_rate' else ''}",
             {name: told[name]},
         )
         for told in (by["differences"] if by is not None else ())
+        if told["measure"] not in bare
         for name in ("corrected", "win_rate")
     ]
     figures = [(name, told[side]) for name, told in named for side in ("corrected", "win_rate") if side in told]
-    lines = [f"- {name}: {figure['reason']}" for name, figure in figures if figure["reason"]]
+    lines = [f"- {', '.join(bare)}: nothing labelled, so nothing to correct by"] if bare else []
+    lines += [f"- {name}: {figure['reason']}" for name, figure in figures if figure["reason"]]
     lines += [f"- {name}: {reason}" for name, reason in facts["left_out"].items()]
     lines += [f"warning: {text}" for _, figure in figures for text in figure["warnings"]]
     return lines + [f"warning: {text}" for text in facts["warnings"]]

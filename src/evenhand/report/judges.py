@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand.report.agreed import note_lines, statistic_title
+from evenhand.report.agreed import method_lines, note_lines, statistic_title
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
 
@@ -26,6 +26,8 @@ def print_judges(facts: Mapping[str, Any], console: Console) -> None:
     console.print(_service(facts["judges"], several=len(names) > 1))
     console.print(_cost(facts["judges"]))
     warnings = [w for told in (facts["fields"] or {}).values() for w in told["warnings"]]
+    for line in method_lines(figures):
+        console.print(line)
     for line in note_lines([*figures, {"reason": "", "warnings": warnings}]):
         console.print(line)
     for told in facts["sets"]:

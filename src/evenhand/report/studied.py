@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from evenhand._words import counted
+from evenhand.report.agreed import method_lines
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
 
@@ -36,6 +37,11 @@ def print_study(facts: Mapping[str, Any], console: Console) -> None:
             console.print(line)
     console.print()
     console.print(_cost(facts["runs"]))
+    told = facts["measures"].values()
+    every = [one["mean"] for of in told for one in of["variants"].values()]
+    every += [pair[name] for of in told for pair in of["pairs"] for name in _TITLES]
+    for line in method_lines(every):
+        console.print(line)
 
 
 def _use(variants: Mapping[str, Any]) -> Figures:

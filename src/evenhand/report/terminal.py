@@ -96,6 +96,8 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
     if facts["planned"] and not facts["scored"]:
         console.print("[bold]nothing was scored: this run says nothing about its items[/]")
     console.print(_means_table(facts))
+    if line := _method_line(facts):
+        console.print(line)
     if facts["aggregate"]:
         print_tasks(facts["aggregate"], console)
     if "preference" in facts:
@@ -129,6 +131,13 @@ def _means_table(facts: Mapping[str, Any]) -> Figures:
     if facts["composite"]:
         table.add_row("composite", *mean_cells(facts["composite"]), "", style="bold")
     return table
+
+
+def _method_line(facts: Mapping[str, Any]) -> str:
+    """How the intervals of means were made."""
+    every = [*facts["criteria"].values(), *facts["fields"].values(), facts["composite"]]
+    units = dict.fromkeys(fact["cluster"] for fact in every if fact and fact.get("ci"))
+    return f"95% intervals: Student's t, cut at the ends of the scale; clusters: {', '.join(units)}s" if units else ""
 
 
 def _missing(fact: Mapping[str, Any]) -> str:
