@@ -23,6 +23,8 @@ _AGAIN_MOST = 160
 _TROUBLE = 0.3  # share of late tries that failed, weighted to the latest, above which fewer are sent
 _LATE = 0.1
 _MINUTE = 60.0
+_PAUSE, _PAUSE_MOST = 0.25, 60.0  # seconds between requests where even one at a time is too many, at first and at most
+_SHORTER = 0.97  # what is left of that pause with every answer
 
 #: How a request ended: with an answer, whatever it said; refused, as there are too many; in a failure that may pass;
 #: or given up by us.
@@ -49,7 +51,8 @@ class Pacer:
     long as throughput grows with them, and measured anew from time to time. Where the endpoint says that there are too
     many, fewer are sent at once, then slowly more again, up to one less than were too many; after a while without
     complaint that is tried too, and then more. Where a large share of tries fails, fewer are sent until they succeed;
-    then one more with every answer, up to as many as before.
+    then one more with every answer, up to as many as before. Where even one at a time is refused, and no wait is
+    named, requests follow each other with a pause, twice as long with each refusal and slowly less with answers.
 
     Args:
         fixed: Most requests in flight; None finds out.
@@ -78,6 +81,7 @@ class Pacer:
         self._first = asyncio.Lock()  # held by the one that is next to be sent
         self._held_since = self._not_before = self._next_request = self._next_token = 0.0
         self._cut_at = float("-inf")
+        self._pause = 0.0
         self._settled_at = clock()  # the limit stands since then, and so many answers
         self._answers = 0
         self._refused = False  # more than the ceiling were refused, not just of no use
@@ -102,8 +106,7 @@ class Pacer:
             async with self._first:
                 await self._until_free(left_s - self._held(came))
                 now = self._clock()
-                if self._rpm:
-                    self._next_request = now + _MINUTE / self._rpm
+                self._next_request = now + max(self._pause, _MINUTE / self._rpm if self._rpm else 0.0)
                 if self._tpm:
                     self._next_token = now + tokens * _MINUTE / self._tpm
         except BaseException:
@@ -131,6 +134,8 @@ class Pacer:
         if ended in ("answered", "failed"):
             self._trouble += _LATE * ((ended == "failed") - self._trouble)
         if ended == "busy":
+            if not wait_s and self.limit < 2 and turn.at > self._cut_at:
+                self._pause = min(_PAUSE_MOST, max(_PAUSE, 2 * self._pause))
             self._fewer(turn, refused=True)
         elif ended == "failed" and self._trouble > _TROUBLE:
             self._fewer(turn, refused=False)
@@ -194,6 +199,7 @@ class Pacer:
 
     def _more(self) -> None:
         self._answers += 1
+        self._pause = self._pause * _SHORTER if self._pause > _PAUSE / 10 else 0.0
         now = self._clock()
         if self.limit < self._before and self._trouble < _LATE / 2:
             self.limit = min(self._before, self.limit + 1)
