@@ -194,6 +194,7 @@ def test_from_file_to_ranking_on_the_command_line(
     assert lines[1][:5] == ["2", "of", "2", "comparisons", "decided;"]
     assert lines[3][:2] == ["gpt", "75.0%"]
     assert " ".join(word for line in lines[5:] for word in line) == (
+        "win rate: (wins + ties / 2) / (wins + ties + losses); 95 % t interval, prompts as clusters "
         "strength of all: the outcomes leave no finite estimate; with ties as half a win there is one"
     )
     assert lines[3][-6:] == ["2", "1", "1", "0", "0", "0"]

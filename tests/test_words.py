@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand._words import counted, rounded, span
+from evenhand._words import counted, failure, rounded, span
 
 
 @pytest.mark.parametrize(("n", "told"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1000, "1000 rows")])
@@ -29,3 +29,9 @@ def test_an_interval_shows_on_which_side_of_0_it_lies() -> None:
     assert span((-0.0012, 0.09)) == "-0.001 to 0.090"
     assert span((0.0, 0.09)) == "0.00 to 0.09"
     assert span((-0.5, 0.25), 1, sign=True) == "-0.5 to +0.2"
+
+
+def test_failures_are_told_in_words() -> None:
+    """Class names are for programs; other names stay as they are."""
+    assert failure("RetryableBackendError") == "no answer in time"
+    assert failure("missing_field") == "missing_field"

@@ -10,6 +10,12 @@ from collections.abc import Sequence
 #: the marks of bidirectional text that reach beyond themselves.
 _STEERING = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
+_FAILURES = {
+    "RetryableBackendError": "no answer in time",
+    "FinalBackendError": "request failed",
+    "AccessError": "key, model or address refused",
+    "UnsupportedFeatureError": "feature not offered",
+}
 _ZERO = 1e-9
 _MOST_DECIMALS = 9
 
@@ -17,6 +23,11 @@ _MOST_DECIMALS = 9
 def counted(n: int, noun: str) -> str:
     """A number with its noun, as in "1 row" and "2 rows"; the plural must end in a bare s."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def failure(name: str) -> str:
+    """Why there is no verdict, in a person's words; names that are words already stay."""
+    return _FAILURES.get(name, name)
 
 
 def rounded(value: float, digits: int = 2, *, sign: bool = False) -> str:

@@ -59,7 +59,7 @@ async def test_kinds_of_replies(tmp_path: Path) -> None:
     )
     first, third = sample_requests(n=3)[0], sample_requests(n=3)[2]
     reply = await backend.send(first)
-    assert (reply.tool_calls[0].name, reply.reasoning, reply.usage.cost_usd) == ("f", "r", 0.0)
+    assert (reply.tool_calls[0].name, reply.reasoning, reply.usage.cost_usd) == ("f", "r", None)
     assert (await backend.send(sample_requests(item_id="1")[0])).refusal == "no"
     assert ((await backend.send(third)).text, (await backend.send(third)).finish) == ("Score: 3", "length")
 

@@ -213,7 +213,7 @@ def test_a_run_of_failures_alone_ends_with_three(project: Path, capsys: pytest.C
     shown = told.out
     assert "0 of 6 scored; coverage 0.0%" in shown
     assert "nothing was scored" in shown
-    assert "FinalBackendError: the fake judge fails as asked" in shown
+    assert "request failed: the fake judge fails as asked" in shown
     assert _judge("--coverage", "0.01", judge="fake:error") == 3
     write_jsonl(project / "blank.jsonl", [*rows(2), {"id": "blank", "question": "q", "answer": None}])
     some = ["judge", "blank.jsonl", "--rubric", "two.yaml", "--judge", "fake:error", "--out", "some"]

@@ -382,3 +382,20 @@ def test_all_mistakes_come_in_one_error() -> None:
     lines = str(caught.value).splitlines()
     assert lines[0] == "r.yaml:2 $.mode: 'scor' is not possible here (did you mean score?)"
     assert [p.line for p in caught.value.problems] == [2, 6, 7]
+
+
+def test_a_name_without_its_ending_offers_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tone.yaml lies beside, `tone` is told so; otherwise the built-in names are."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownNameError, match="known: "):
+        load_rubric("tone")
+    (tmp_path / "tone.yaml").write_text("rubric: tone\n")
+    with pytest.raises(UnknownNameError, match=r"did you mean the file tone\.yaml\?"):
+        load_rubric("tone")
+
+
+def test_an_open_quote_is_told_where_it_opens() -> None:
+    """Not at the end of the file, where the reader misses its end."""
+    with pytest.raises(RubricError) as caught:
+        parse_rubric('rubric: x\ntitle: "abc\nmode: score\n', file="r.yaml")
+    assert "r.yaml:2: not YAML: a quote that opens here is not closed" in str(caught.value)

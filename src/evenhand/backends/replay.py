@@ -164,5 +164,5 @@ def _reply(data: Mapping[str, Any]) -> Reply:
     return replace(
         reply,
         finish=finish,
-        usage=Usage(cost_usd=0.0, latency_s=0.0),
+        usage=Usage(),  # what the recorded judge cost and how long it took is not known
     )

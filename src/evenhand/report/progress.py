@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 
 from evenhand import run
-from evenhand._words import counted, usd
+from evenhand._words import counted, failure, usd
 from evenhand.judging import Answer
 from evenhand.spending import Forecast
 from evenhand.verdict import Status
@@ -77,7 +77,7 @@ class Bar(run.Progress):
         return ", ".join(filter(None, parts))
 
     def _note(self) -> str:
-        parts = [f"{name} {n}" for name, n in self._failures.most_common(4)]
+        parts = [f"{failure(name)} {n}" for name, n in self._failures.most_common(4)]
         if self._cost:
             parts.insert(0, usd(self._cost) + (f" (at most {usd(self._cap)} in all)" if self._cap else ""))
         return "  ".join(parts)

@@ -56,7 +56,8 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
         rated = [(s["sequential_elo"], s["system"]) for s in facts["systems"] if s["sequential_elo"] is not None]
         told = ", ".join(f"{system} {rating:.0f}" for rating, system in sorted(rated, key=lambda pair: -pair[0]))
         yield f"Elo K={elo['k']:g}, mean over {elo['orders']} random orders, to set beside other tables only: {told}"
-    yield f"win rate: {facts['method']}"
+    if any(system["ci"] for system in facts["systems"]):
+        yield f"win rate: {facts['method']}"
     if facts["strength_method"]:
         yield f"strength: {facts['strength_method']}"
     reasons: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted
+from evenhand._words import counted, failure
 from evenhand.report.agreed import method_lines
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
@@ -70,7 +70,7 @@ def _cost(runs: Mapping[str, Any]) -> Figures:
     table = Figures("", "calls", "tokens in", "out", "not scored")
     for name, told in runs.items():
         tokens = told["tokens"]
-        why = ", ".join(f"{reason} {n}" for reason, n in told["failures"].items()) or "-"
+        why = ", ".join(f"{failure(reason)} {n}" for reason, n in told["failures"].items()) or "-"
         table.add_row(
             escape(name), f"{told['calls']:,}", f"{tokens['prompt']:,}", f"{tokens['completion']:,}", escape(why)
         )

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted
+from evenhand._words import counted, failure
 from evenhand.report.cells import mean_cells
 from evenhand.report.tables import Figures
 from evenhand.report.tasks import print_tasks
@@ -68,7 +68,7 @@ def _reply_lines(reply: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
-    why = ": ".join(filter(None, (verdict.get("failure"), verdict.get("detail"))))
+    why = ": ".join(filter(None, (failure(verdict.get("failure") or ""), verdict.get("detail"))))
     yield f"--- verdict: {verdict['status']}{f' ({why})' if why else ''}"
     for name, outcome in verdict["fields"].items():
         if "failure" in outcome:
@@ -167,8 +167,8 @@ def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     if facts["composite"]:
         lines.append(f"weights of the composite: {escape(told_weights(facts['composite']['weights']))}")
     if facts["failures"]:
-        lines.append("not scored: " + ", ".join(f"{escape(k)} {n}" for k, n in facts["failures"].items()))
-    lines += [f"  {escape(name)}: {escape(text)}" for name, text in facts["errors"].items()]
+        lines.append("not scored: " + ", ".join(f"{escape(failure(k))} {n}" for k, n in facts["failures"].items()))
+    lines += [f"  {escape(failure(name))}: {escape(text)}" for name, text in facts["errors"].items()]
     for name, title in (("violations", "rules broken"), ("warnings", "warnings")):
         if facts[name]:
             lines.append(f"{title}: " + ", ".join(f"{escape(k)} {n}" for k, n in facts[name].items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -103,7 +104,7 @@ def rubric_text(name_or_path: str | Path) -> tuple[str, str]:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        hint = "no such file" if path.suffix in _SUFFIXES else None
+        hint = "no such file" if path.suffix in _SUFFIXES else _beside(path)
         raise UnknownNameError("rubric", str(name_or_path), names, hint=hint) from None
     except OSError as error:
         raise InputError(f"can't read rubric {path}: {error.strerror or error}") from None
@@ -115,6 +116,15 @@ def rubric_text(name_or_path: str | Path) -> tuple[str, str]:
         line = data.count(b"\n", 0, error.start) + 1
         problem = Problem(line, "", "not UTF-8 text", "save the file as UTF-8")
         raise RubricError([problem], file=str(path)) from None
+
+
+def _beside(path: Path) -> str | None:
+    """A hint at the file that was meant, where only its ending is missing."""
+    for suffix in sorted(_SUFFIXES, reverse=True):
+        with contextlib.suppress(OSError, ValueError):
+            if (file := path.with_name(path.name + suffix)).is_file():
+                return f"did you mean the file {file}?"
+    return None
 
 
 def read_structure(text: str, problems: Problems) -> Node | None:

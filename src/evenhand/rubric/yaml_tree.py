@@ -151,6 +151,9 @@ def _syntax_problem(error: Any, text: str) -> Problem:
         return Problem(line, "", f"nested deeper than {MAX_DEPTH} levels")
     if what == _TOO_LARGE:
         return Problem(None, "", what)
+    opened = getattr(error, "context_mark", None)
+    if opened is not None and "end of stream" in what and "quoted" in (getattr(error, "context", None) or ""):
+        return Problem(opened.line + 1, "", "not YAML: a quote that opens here is not closed", "close it")
     if "another document" in what:
         return Problem(line, "", "a second document starts here", "one file holds one rubric")
     return Problem(line, "", f"not YAML: {what}", "indent with spaces" if "'\\t'" in what else _QUOTES)
