@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from scipy import stats
 
 import evenhand
+from evenhand.agreeing import Judged, Labels, Unit
 from evenhand.api import open_rubric
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.fake import Fake
@@ -19,7 +21,9 @@ from evenhand.cli.main import run
 from evenhand.errors import InputError, ItemError, RunError, UnknownNameError
 from evenhand.registry import TABLES
 from evenhand.runners.local import Stop
+from evenhand.studying import People, Variant, study_facts
 from evenhand.verdict import Reply
+from rubric_texts import rubric
 from runs import write_jsonl
 
 RUBRIC = """\
@@ -144,6 +148,39 @@ def test_labels_are_on_the_scale_that_the_rubric_has_by_default() -> None:
     assert told["measures"]["composite"]["people"]["scale=1-5"]["difference"]["n"] == 6
     with pytest.raises(ItemError, match="truth is 11"):
         study(labels=[{"id": "i0", "truth": 11}])
+
+
+def graded(values: list[int], high: int, name: str) -> Variant:
+    """A variant whose judge gave these values of truth, two answers to a question."""
+    scaled = rubric(
+        "rubric: r\nmode: score\nitem: {required: {question: text, answer: text}}\n"
+        f"criteria: [{{name: truth, text: Is it?, scale: {{range: [0, {high}]}}}}]\n"
+    )
+    units = [Unit(f"i{n}", f"q{n // 2}", {"truth": value}) for n, value in enumerate(values)]
+    told = {"planned": len(values), "scored": len(values), "failures": {}, "calls": 0, "tokens": {}, "cost_usd": high}
+    return Variant(scaled, Judged(name, units, "question"), told)
+
+
+def test_the_variant_that_agrees_best_with_people_is_told() -> None:
+    """A difference in tau-b is paired, clustered by question, and in the answer; what isn't shown is told as open."""
+    draw = random.Random(2)
+    true = [draw.randint(0, 10) for _ in range(160)]
+    noisy = [v if draw.random() < 0.3 else draw.randint(0, 10) for v in true]
+    said = Labels({f"i{n}": {"p": {"truth": v}} for n, v in enumerate(true)}, {"p": None})
+    people = People(said, {"truth": (0.0, 10.0)})
+    fine, coarse = graded(true, 10, "fine"), graded([round(v / 10) for v in noisy], 1, "coarse")
+    told = study_facts({"coarse": coarse, "fine": fine}, people)["measures"]["truth"]
+    (apart,) = told["differences"]
+    taus = [stats.kendalltau(true, side).statistic for side in (true, [round(v / 10) for v in noisy])]
+    assert apart["difference"]["value"] == pytest.approx(taus[0] - taus[1])
+    assert (apart["difference"]["clusters"], apart["difference"]["cluster"]) == (80, "question")
+    assert apart["difference"]["ci"][0] > 0
+    assert told["verdict"].endswith(
+        "fine agrees best with people (Kendall tau-b 1.00), and is shown to be better than coarse"
+    )
+    other = graded([v if n % 30 else 10 - v for n, v in enumerate(noisy)], 10, "other")
+    same = study_facts({"a": graded(noisy, 10, "a"), "b": other}, people)["measures"]["truth"]["verdict"]
+    assert "can't be told yet; labels of about " in same
 
 
 @pytest.mark.usefixtures("place")
@@ -300,7 +337,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "scale=0-10 | scale=1-5" in out
     assert "each variant against people" in out
-    assert out.count("Kendall tau-b") == 5
+    assert out.count("Kendall tau-b") == 7
     assert run([*COMMAND, "--vary", "scale=0-10,1-5", *labelled, "--json", "--no-re-ask"]) == 4  # other settings
     capsys.readouterr()
     assert run([*COMMAND, "--vary", "scale=0-10,1-5", *labelled, "--json"]) == 0

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import facts
-from evenhand._words import counted
 from evenhand.agreeing import COMPOSITE, Judged, Labels, Unit, fields_of, judged, read_labels
 from evenhand.api import Run
+from evenhand.choosing import choice
 from evenhand.errors import InputError, StatisticError
 from evenhand.field_agreement import Measured, Said, Wanted, field_facts
 from evenhand.item import fields_digest
@@ -23,7 +23,7 @@ from evenhand.opening import run_folders
 from evenhand.rubric.model import Rubric
 from evenhand.service import service_facts
 from evenhand.stats import annotators
-from evenhand.stats.estimates import FEW, Estimate
+from evenhand.stats.estimates import Estimate
 from evenhand.store import Store
 
 _FAR = ("mae", "bias")  # less is better: no measure to choose by
@@ -192,7 +192,7 @@ def _set_facts(members: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
             told["field"], told["statistic"] = field, statistic
             figures = {one.name: one.told["agreement"][name][statistic] for one in members}
             costs = {one.name: one.told["cost_per_1000_items"] for one in members}
-            told["verdict"] = _verdict(statistic, figures, apart, costs)
+            told["verdict"] = choice(statistic, figures, apart, costs)
     return told
 
 
@@ -257,45 +257,6 @@ def _differences(
         except StatisticError as error:
             found[a, b] = Estimate(None, reason=error.message)
     return found
-
-
-def _verdict(
-    statistic: str,
-    figures: Mapping[str, Mapping[str, Any]],
-    apart: Mapping[tuple[str, str], Estimate],
-    costs: Mapping[str, float | None],
-) -> str:
-    """Which judge to take: the best; or, of those not shown to be worse, the cheapest."""
-    known = {name: figure["value"] for name, figure in figures.items() if figure["value"] is not None}
-    lacking = [f"{name} has no figure ({figures[name]['reason']})" for name in figures if name not in known]
-    if not known:
-        return "; ".join(lacking)
-    best = max(known, key=known.__getitem__)
-    text = f"{best} agrees best with people ({statistic} {known[best]:.2f})"
-    equal = []
-    for other in (name for name in known if name != best):
-        found = apart.get((other, best)) or apart[best, other]
-        low = found.low if (other, best) in apart else None if found.high is None else -found.high
-        if low is None or low <= 0:
-            equal.append(other)
-    if len(known) > 1 and not equal:
-        text += ", and is shown to be better than " + " and ".join(name for name in known if name != best)
-    elif equal:
-        text += f"; {' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse"
-        text += _cheapest([best, *equal], costs)
-    units, unit = figures[best]["clusters"], figures[best]["cluster"]
-    few = f"too little data to choose by ({counted(units, unit)}, {FEW} needed); so far " if units < FEW else ""
-    return few + "; ".join([text, *lacking])
-
-
-def _cheapest(names: Sequence[str], costs: Mapping[str, float | None]) -> str:
-    known = {name: cost for name in names if (cost := costs[name]) is not None}
-    if len(known) < len(names):
-        return f" (cost not known of {', '.join(name for name in names if name not in known)})"
-    least = min(known, key=known.__getitem__)
-    if all(cost == known[least] for cost in known.values()):
-        return f", and all cost the same ({known[least]:.2f} USD per 1,000 items)"
-    return f", and the cheapest of them is {least} ({known[least]:.2f} USD per 1,000 items)"
 
 
 def _each_other(members: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:

@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.agreeing import COMPOSITE, Judged, Labels
+from evenhand.choosing import choice, labels_to_settle
 from evenhand.errors import InputError
 from evenhand.rubric.model import Rubric
 from evenhand.scale import Scale
-from evenhand.stats import association
+from evenhand.stats import annotators, association
+from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.stats.table import Ratings
 from evenhand.tasks import composite_bounds
 
 PEOPLE = "people"
+STATISTIC = "kendall"  #: what variants are chosen by: it is fair to coarse scales
 Bounds = tuple[float, float]
 _Key = tuple[str, int]  # item id, repeat
 
@@ -84,7 +87,9 @@ def study_facts(variants: Mapping[str, Variant], people: People | None = None) -
         (people, scale by measure; None without), and ``measures``: name -> ``variants`` (variant -> scale, planned,
         scored, failed: share of planned, mean: share of the scale), ``pairs`` (a, b, spearman, kendall, difference:
         mean absolute, on the scale from 0 to 1) and ``people`` (variant -> spearman, kendall, difference; on the items
-        that people and every variant have a value of; None where people rated nothing of it). Every figure is an
+        that people and every variant have a value of; None where people rated nothing of it), ``differences`` (a, b,
+        difference: how much higher b's Kendall tau-b with people is, paired) and ``verdict`` (which variant agrees best
+        with people, whether that is shown, and which to take; None without people). Every figure is an
         `Estimate` as plain data, clustered as `evenhand.tasks.Clusters` tells.
     """
     first = next(iter(variants.values()))
@@ -104,13 +109,14 @@ def _measure_facts(measure: str, variants: Mapping[str, Variant], people: People
     shares = {name: dict(_shares(variant, measure)) for name, variant in variants.items()}
     clusters = {key: unit.cluster for variant in variants.values() for key, unit in _keyed(variant.judged)}
     unit = next(iter(variants.values())).judged.unit
+    costs = {name: _cost(variant) for name, variant in variants.items()}
     return {
         "variants": {name: _variant_facts(variant, measure, shares[name]) for name, variant in variants.items()},
         "pairs": [
             {"a": a, "b": b, **_agreement({a: shares[a], b: shares[b]}, clusters, unit)}
             for a, b in itertools.combinations(variants, 2)
         ],
-        "people": None if people is None else _against(people, measure, shares, clusters, unit),
+        **_against(people, measure, shares, clusters, unit, costs),
     }
 
 
@@ -152,22 +158,71 @@ def _share(value: float, bounds: Bounds) -> float:
 
 
 def _against(
-    people: People, measure: str, shares: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], unit: str
-) -> dict[str, Any] | None:
-    """Every variant against the mean of the people, on the items that all of them have."""
+    people: People | None,
+    measure: str,
+    shares: Mapping[str, Mapping[_Key, float]],
+    clusters: Mapping[_Key, str],
+    unit: str,
+    costs: Mapping[str, float | None],
+) -> dict[str, Any]:
+    """Every variant against the mean of the people, on the items that all have; how they differ, and which to take."""
+    none: dict[str, Any] = {"people": None, "differences": [], "verdict": None}
+    if people is None:
+        return none
     said: dict[str, float] = {}
     for own, raters in people.labels.of.items():
         values = [_share(values[measure], people.bounds[measure]) for values in raters.values() if measure in values]
         if values:
             said[own] = math.fsum(values) / len(values)
     if not said:
-        return None
+        return none
     common = [key for key in clusters if key[0] in said and all(key in values for values in shares.values())]
     labels = {key: said[key[0]] for key in common}
-    return {
+    figures = {
         name: _agreement({name: {key: values[key] for key in common}, PEOPLE: labels}, clusters, unit)
         for name, values in shares.items()
     }
+    table = [[*(values[key] for values in shares.values()), labels[key]] for key in common]
+    names = [f"variant {name}" for name in shares]
+    ratings = Ratings.of(table, "interval", raters=[*names, PEOPLE], clusters=[clusters[key] for key in common])
+    apart = {
+        (a, b): annotators.judges_apart(
+            ratings, f"variant {a}", f"variant {b}", people=[PEOPLE], statistic=STATISTIC
+        ).of_unit(unit)
+        for a, b in itertools.combinations(shares, 2)
+        if common
+    }
+    return {
+        "people": figures,
+        "differences": [{"a": a, "b": b, "difference": found.as_dict()} for (a, b), found in apart.items()],
+        "verdict": _verdict({name: told[STATISTIC] for name, told in figures.items()}, apart, costs, unit),
+    }
+
+
+def _verdict(
+    figures: Mapping[str, Mapping[str, Any]],
+    apart: Mapping[tuple[str, str], Estimate],
+    costs: Mapping[str, float | None],
+    unit: str,
+) -> str:
+    """Which variant to take; where the best is not shown to be better than the next, what would settle it."""
+    text = choice("Kendall tau-b", figures, apart, costs)
+    ranked = sorted((n for n in figures if figures[n]["value"] is not None), key=lambda n: -figures[n]["value"])
+    if len(ranked) < 2:
+        return text
+    best, next_one = ranked[:2]
+    found = apart.get((best, next_one)) or apart[next_one, best]
+    if found.ci is not None and not found.ci[0] <= 0 <= found.ci[1]:
+        return text
+    needed = labels_to_settle(found)
+    settle = "" if needed is None else f"; labels of about {needed:,} {unit}s in all would"
+    return f"{text}; whether {best} is better than {next_one} can't be told yet{settle}"
+
+
+def _cost(variant: Variant) -> float | None:
+    """US dollars for 1,000 items planned; None where it is not known."""
+    cost, planned = variant.summary["cost_usd"], variant.summary["planned"]
+    return None if cost is None or not planned else 1000 * float(cost) / planned
 
 
 def _agreement(two: Mapping[str, Mapping[_Key, float]], clusters: Mapping[_Key, str], unit: str) -> dict[str, Any]:

@@ -32,7 +32,10 @@ def print_study(facts: Mapping[str, Any], console: Console) -> None:
         if told["people"] is not None:
             console.print("each variant against people, on the items that all have")
             _print_agreement(told["people"].items(), console)
-            figures += [one[name] for one in told["people"].values() for name in _TITLES if name in one]
+            figures += [one[name] for one in told["people"].values() for name in _TITLES]
+            console.print(_differences(told["differences"]))
+            console.print(told["verdict"], markup=False)
+            figures += [one["difference"] for one in told["differences"]]
         for line in _notes(figures):
             console.print(line)
     console.print()
@@ -51,6 +54,14 @@ def _use(variants: Mapping[str, Any]) -> Figures:
         value, interval, _ = estimate_cells(told["mean"])
         failed = "-" if told["failed"] is None else f"{told['failed']:.1%}"
         table.add_row(escape(name), value, interval, f"{told['scored']}/{told['planned']}", failed)
+    return table
+
+
+def _differences(differences: Iterable[Mapping[str, Any]]) -> Figures:
+    """How much better the second of two variants agrees with people."""
+    table = Figures("Kendall tau-b with people", "", "95% interval", "n")
+    for told in differences:
+        table.add_row(escape(f"{told['b']} less {told['a']}"), *estimate_cells(told["difference"]))
     return table
 
 
