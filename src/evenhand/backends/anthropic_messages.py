@@ -7,14 +7,14 @@ from typing import Any
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.anthropic_batch import AnthropicBatches
-from evenhand.backends.bodies import count, mappings, text
+from evenhand.backends.bodies import mappings, split_usage, text
 from evenhand.backends.content import Block, contents
 from evenhand.backends.endpoint import Endpoint, Place
 from evenhand.backends.http import HttpBackend
 from evenhand.backends.schemas import without_bounds
 from evenhand.backends.wire import Wire
 from evenhand.errors import RetryableBackendError
-from evenhand.verdict import Reply, ToolCall, Usage
+from evenhand.verdict import Reply, ToolCall
 
 #: Tokens of a reply where none are set; the interface wants a number.
 MAX_TOKENS = 4096
@@ -26,6 +26,8 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
+#: Tokens of the prompt that were not cached, read from the cache, written to it; and of the reply.
+_TOKENS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class MessagesWire(Wire):
@@ -109,7 +111,7 @@ class MessagesWire(Wire):
             reasoning="\n".join(thoughts) or None,
             finish=_FINISH.get(finish or "", finish),
             model=text(data.get("model")),
-            usage=_usage(data.get("usage"), latency_s),
+            usage=split_usage(data.get("usage"), latency_s, _TOKENS),
         )
 
 
@@ -123,21 +125,6 @@ def _image(media_type: str, data: str) -> Block:
 
 def _address(url: str) -> Block:
     return {"type": "image", "source": {"type": "url", "url": url}}
-
-
-def _usage(usage: Any, latency_s: float) -> Usage:
-    """Tokens read from the cache and written to it are counted apart there."""
-    if not isinstance(usage, Mapping):
-        return Usage(latency_s=latency_s)
-    fresh, cached = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
-    written = count(usage.get("cache_creation_input_tokens"))
-    return Usage(
-        prompt_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
-        completion_tokens=count(usage.get("output_tokens")),
-        cached_tokens=cached,
-        written_tokens=written,
-        latency_s=latency_s,
-    )
 
 
 def open_backend(settings: BackendSettings) -> HttpBackend:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from evenhand.backend import BackendSettings, Request
-from evenhand.backends.bodies import count, mappings, text
+from evenhand.backends.bodies import mappings, split_usage, text
 from evenhand.backends.content import Block, contents, without_system
 from evenhand.backends.endpoint import Endpoint, Place, find_endpoint
 from evenhand.backends.http import HttpBackend
@@ -19,7 +19,7 @@ from evenhand.backends.schemas import without_bounds
 from evenhand.backends.signing import Signer
 from evenhand.backends.wire import SYSTEM_ROLE, Wire, in_path
 from evenhand.errors import InputError, RetryableBackendError
-from evenhand.verdict import Reply, ToolCall, Usage
+from evenhand.verdict import Reply, ToolCall
 
 _FINISH = {
     "end_turn": "stop",
@@ -31,6 +31,8 @@ _FINISH = {
 _STOPPED = ("guardrail_intervened", "content_filtered")
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")
 _REGION_OF_HOST = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
+#: Tokens of the prompt that were not cached, read from the cache, written to it; and of the reply.
+_TOKENS = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
 
 
 class ConverseWire(Wire):
@@ -142,7 +144,7 @@ class ConverseWire(Wire):
             refusal=("".join(texts) or finish) if finish in _STOPPED else None,
             reasoning="\n".join(t["text"] for t in thought if isinstance(t.get("text"), str)) or None,
             finish="content_filter" if finish in _STOPPED else _FINISH.get(finish or "", finish),
-            usage=_usage(data.get("usage"), latency_s),
+            usage=split_usage(data.get("usage"), latency_s, _TOKENS),
         )
 
 
@@ -152,21 +154,6 @@ def _text(words: str) -> Block:
 
 def _image(media_type: str, data: str) -> Block:
     return {"image": {"format": media_type.rpartition("/")[2], "source": {"bytes": data}}}
-
-
-def _usage(usage: Any, latency_s: float) -> Usage:
-    """Tokens read from the cache and written to it are counted apart there."""
-    if not isinstance(usage, Mapping):
-        return Usage(latency_s=latency_s)
-    fresh, cached = count(usage.get("inputTokens")), count(usage.get("cacheReadInputTokens"))
-    written = count(usage.get("cacheWriteInputTokens"))
-    return Usage(
-        prompt_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
-        completion_tokens=count(usage.get("outputTokens")),
-        cached_tokens=cached,
-        written_tokens=written,
-        latency_s=latency_s,
-    )
 
 
 def open_backend(settings: BackendSettings) -> HttpBackend:

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from evenhand.verdict import Usage
+
 #: Levels of lists and objects in a body. No honest reply comes near.
 _DEEPEST = 100
 _OBJECT_OF_ARGUMENTS = re.compile(r'"(?:arguments|input|args)"\s*:\s*\{')
@@ -105,6 +107,26 @@ def amount(value: Any) -> float | None:
     """A number of dollars or tokens; None for what can't be one."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if number and 0 <= value <= _MOST else None
+
+
+def split_usage(usage: Any, latency_s: float, names: tuple[str, str, str, str]) -> Usage:
+    """A usage in which tokens read from the cache and written to it are counted apart.
+
+    Args:
+        usage: What the server sent; anything.
+        latency_s: Seconds of the exchange.
+        names: Keys of the tokens of the prompt that were not cached, read from the cache, written to it; of the reply.
+    """
+    if not isinstance(usage, Mapping):
+        return Usage(latency_s=latency_s)
+    fresh, cached, written, completion = (count(usage.get(name)) for name in names)
+    return Usage(
+        prompt_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
+        completion_tokens=completion,
+        cached_tokens=cached,
+        written_tokens=written,
+        latency_s=latency_s,
+    )
 
 
 def text(value: Any) -> str | None:
