@@ -13,6 +13,7 @@ A comment above a block says how it is treated:
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 import shlex
@@ -300,7 +301,7 @@ def test_picture_shows_a_real_run(place: Path) -> None:
         out.truncate()
         assert run(["show", "runs/x", "--by", "system"]) == 0
     picture = (DOCS / "images" / "summary.svg").read_text(encoding="utf-8")
-    shown = " ".join(re.sub(r"<[^>]+>", " ", picture).replace("&#160;", " ").split())
+    shown = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", picture)).split())
     for line in lines_of(out.getvalue()):
         if not line.startswith(("doc-qa v", "tokens")):
             assert " ".join(line.split()) in shown, line

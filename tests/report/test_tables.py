@@ -53,6 +53,16 @@ def test_long_names_are_cut_in_the_middle_and_stay_apart() -> None:
     assert sum("0.25 to 0.75" in line for line in _printed(alike, 40)) == 2
 
 
+def test_the_widest_column_of_names_gives_way() -> None:
+    """A short one beside it stays whole."""
+    table = Figures("", "", "mean", "95% interval", left=2)
+    table.add_row("a" * 30, "kappa, quadratic", "0.500", "0.250 to 0.750")
+    table.add_row("b" * 8, "equal", "0.500", "0.250 to 0.750")
+    lines = _printed(table, 60)
+    assert "kappa, quadratic  0.500  0.250 to 0.750" in lines[1]
+    assert "…" in lines[1].split()[0]
+
+
 def test_words_wrap_beside_their_figures() -> None:
     """The last column may be of words: these break, the figures don't."""
     table = Figures("", "n", "", words=True)

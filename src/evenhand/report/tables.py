@@ -76,8 +76,9 @@ class Figures(Table):
         names, chosen = range(self._left), [*range(self._left), *block]
         least = [widths[number][0] for number in chosen]
         spare = most - sum(least) - _GAP * (len(chosen) - 1)
-        if spare < 0:
-            least[: self._left] = [max(1, spare // self._left + width) for width in least[: self._left]]
+        for _ in range(-spare):  # the widest column of names gives way first
+            widest = max(names, key=least.__getitem__)
+            least[widest] = max(1, least[widest] - 1)
         part = Table(box=None, pad_edge=False, header_style="bold", show_header=self.show_header)
         columns = []
         for number, width in zip(chosen, least, strict=True):
