@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,17 @@ def test_a_link_as_target_stays_a_link(tmp_path: Path) -> None:
     assert _write(tmp_path / "link.jsonl") == 4
     assert (tmp_path / "link.jsonl").is_symlink()
     assert len((tmp_path / "real.jsonl").read_text("utf-8").splitlines()) == 4
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    """A named pipe as target gets the rows; no file takes its place."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text, "utf-8")
+        assert _write(pipe) == 4
+        assert len(read.result().splitlines()) == 4
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
 
 
 def test_lists_and_objects_are_json_text_in_tables(tmp_path: Path) -> None:

@@ -104,9 +104,8 @@ def test_every_number_leads_to_rows_that_hold_it(kind: str, mixed: Path, tmp_pat
     for section in Sections(told, one.rubric, several=False):
         for cell in (cell for table in section.tables for row in table.rows for cell in row if cell.facets):
             rows_of = [facets for facets in behind if all(facet in facets for facet in cell.facets)]
-            what = [facet for facet in cell.facets if facet.kind != "column"] or [Facet("count", "planned")]
-            if what == [Facet("count", "planned")] and cell.value == told["summary"]["rows"]:
-                what = [Facet("run", one.name)]
+            what = [facet for facet in cell.facets if facet.kind not in ("column", "run")] or [Facet("run", one.name)]
+            assert len(what) == 1  # as the page counts, else rows
             if isinstance(cell.value, float):  # a mean: its n stands beside it
                 assert rows_of
                 continue
@@ -142,9 +141,12 @@ def test_report_is_refused(mixed: Path, tmp_path: Path) -> None:
         ("r.pdf", {}, InputError), ("r.html", {"to": "pdf"}, UnknownNameError),
         ("r.html", {"by": "nothing"}, UnknownNameError), ("no/r.html", {}, InputError),
         ("labels.json", {"labels": tmp_path / "labels.json"}, InputError),
+        ("x" * 300 + ".html", {}, InputError), ("x\0.html", {}, InputError),
+        ("run/run.sqlite", {"to": "md"}, InputError), ("run/lock", {"to": "md"}, InputError),
     ):  # fmt: skip
         with pytest.raises(error):
             write_report(mixed, tmp_path / out, **how)
+    assert Run(mixed).summary()["rows"]
     with pytest.raises(EvenhandError, match="twice"):
         write_report([mixed, mixed], tmp_path / "r.html")
     assert "truth" in (tmp_path / "labels.json").read_text(encoding="utf-8")
@@ -157,6 +159,13 @@ def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.Cap
     told = capsys.readouterr()
     assert told.out == "" and "report written to" in told.err
     assert "a clear lie" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_report_goes_to_standard_output(mixed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--out -`` prints the report and nothing else, and leaves no file of that name."""
+    assert run(["report", str(mixed), "--out", "-", "--to", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["summary"] == Run(mixed).summary()
+    assert not Path("-").exists()
 
 
 def facts_by_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -288,3 +297,12 @@ def test_runs_of_other_scales_share_no_field(tmp_path: Path) -> None:
     assert told["fields"] == [] and told["compared"] == 0 and told["most"] == []
     assert told["comparison"] is None and "other criteria or scales" in told["comparison_note"]
     assert "Scores are not compared" in write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.md").read_text()
+
+
+def test_many_systems_are_not_compared_each_with_each(tmp_path: Path) -> None:
+    """A column of more values than anybody reads pairs of is told so, and costs no time; so is one system."""
+    for systems, said in ((31, "system has 31 values"), (1, "Systems are not compared: ")):
+        given = [{**row, "system": f"s{n % systems}"} for n, row in enumerate(rows(31))]
+        run_it(given, rubric(SCORE), "fake", tmp_path / f"run{systems}")
+        text = write_report(tmp_path / f"run{systems}", tmp_path / "r.md").read_text(encoding="utf-8")
+        assert said in text and "Figures by system" in text

@@ -21,6 +21,7 @@ from evenhand.opening import opened, opened_runs, run_folders
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.model import Rubric
 from evenhand.run import Progress, RunSpec, run
+from evenhand.run_folder import own_files
 from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.verdict import Verdict
@@ -148,11 +149,11 @@ class Run:
             yield from verdict_rows(store, self.rubric, value=value, long=long)
 
     def sources(self) -> list[Path]:
-        """The files that the run was made from: its data, recorded or scripted replies. They may be gone."""
+        """What no output may replace: the run's own files, and the data and replies behind it. Some may be gone."""
         with Store.open(self.folder) as store:
             manifest = store.manifest
         _, _, argument = manifest["judge"]["spec"].partition(":")
-        found = [Path(argument)]
+        found = [Path(argument), *own_files(self.folder)]
         for command in manifest["commands"]:
             found += [Path(command["data"]), Path(command.get("responses") or "")]
             found.append(self.folder / (command.get("data_from_run") or ""))

@@ -53,9 +53,16 @@ def write_rows(rows: Rows, target: str, *, sources: Iterable[str | Path] = ()) -
 def written_beside(path: Path, write: Callable[[Path], T]) -> T:
     """Write a file under another name and give it its own once it is whole; what ``write`` returns.
 
+    What is no file, as a device or a named pipe, is written to and stays.
+
     Raises:
         InputError: it can't be written.
     """
+    if path.exists() and not path.is_file():
+        try:
+            return write(path)
+        except OSError as error:
+            raise InputError(f"can't write {path}: {error.strerror or error}") from error
     if path.is_symlink():  # the file it names is replaced, not the link
         path = path.resolve()
     beside = path.with_name(f".evenhand-{os.getpid()}.part{path.suffix}")
@@ -90,6 +97,10 @@ def require_place(path: Path) -> None:
     """
     try:
         folder = path.parent.is_dir()
+        if folder:
+            path.lstat()  # a name that can't be one
+    except FileNotFoundError:
+        pass
     except (OSError, ValueError) as error:
         raise InputError(f"can't write {path!s:.200}: {getattr(error, 'strerror', None) or error}") from None
     if not folder:

@@ -21,6 +21,9 @@ from evenhand.scores import of_column
 from evenhand.service import service_facts
 from evenhand.store import Store
 
+#: Systems that are compared each with each; of more, nobody reads the table.
+MOST_SYSTEMS = 30
+
 
 @dataclass(slots=True)
 class ReportedRun:
@@ -73,15 +76,17 @@ class ReportedRun:
             run, ``plan`` (of the manifest: created, evenhand, judge, orders, repeats, options and weights),
             ``summary`` (`evenhand.Run.summary`), ``service`` (`evenhand.service.service_facts`), ``by`` (column ->
             slice -> summary of the slice), ``distributions`` and ``distributions_by`` (counts of verdicts: field ->
-            value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`), ``ranking``
-            (`evenhand.Run.ranking`) and ``agreement`` (`evenhand.Run.agreement`), each None where there is none, and
-            ``labels`` (rows with labels, and of them those on which judge and people differ in a field).
+            value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`; ``comparison_note``
+            tells why systems are not compared), ``ranking`` (`evenhand.Run.ranking`) and ``agreement``
+            (`evenhand.Run.agreement`), each None where there is none, and ``labels`` (rows
+            with labels, and of them those on which judge and people differ in a field).
         """
         if self.rows is None:
             for _ in self.read(details=False):
                 pass
         assert self.rows is not None
         summary = facts.summary(self.store, self.rubric, value=self.value)
+        comparison, note = self._comparison()
         fields = {f.name: legal_values(f) for f in self.rubric.output.fields if f.name in self.rows.distributions}
         return {
             "run": self.name,
@@ -96,7 +101,8 @@ class ReportedRun:
                 }
                 for column, slices in self.rows.by.items()
             },
-            "comparison": self._comparison(),
+            "comparison": comparison,
+            "comparison_note": note,
             "ranking": self._ranking(),
             "agreement": self._agreement(),
             "labels": dict(self.rows.labelled),
@@ -106,13 +112,21 @@ class ReportedRun:
         told: dict[str, Any] = facts.summary(self.store, self.rubric, value=self.value, by=column)["by"]
         return told
 
-    def _comparison(self) -> dict[str, Any] | None:
+    def _comparison(self) -> tuple[dict[str, Any] | None, str | None]:
+        """Systems each with each, or why they are not compared."""
+        assert self.rows is not None
         if self.system is None or self.rubric.mode != "score":
-            return None
+            return None, None
+        systems = len(self.rows.by[self.system])
+        if systems > MOST_SYSTEMS:
+            return (
+                None,
+                f"{self.system} has {systems:,} values, and more than {MOST_SYSTEMS} are not compared in a report",
+            )
         try:
-            return comparison_facts(of_column(self.store, self.rubric, self.system, self.value))
-        except InputError:  # one system only, or texts that were not kept
-            return None
+            return comparison_facts(of_column(self.store, self.rubric, self.system, self.value)), None
+        except InputError as error:  # one system only, or texts that were not kept
+            return None, error.message
 
     def _agreement(self) -> dict[str, Any] | None:
         if self.labels is None:

@@ -5,9 +5,12 @@ write_report -> Reported (`evenhand.reported`: what it says) -> a writer (`evenh
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand import facts
@@ -43,7 +46,7 @@ def write_report(
 
     Args:
         runs: A run folder, or several: judges or systems side by side.
-        out: The file. What was there is replaced once the report is whole.
+        out: The file. What was there is replaced once the report is whole. "-" for standard output, with ``to``.
         to: "html" (one page that needs no network), "md", "json" or "junit"; None to tell from the file's name.
         by: A column of the input, or an item field, to break figures down by; None for the column "system" or "model",
             where there is one. The rubric's types of question come in any case.
@@ -67,11 +70,23 @@ def write_report(
         for run in reported.runs if labels is not None else ():
             run.labels = read_labels(str(labels) if isinstance(labels, Path) else labels, run.rubric, mapping=map)
         path = Path(out)
+        if str(out) == "-":
+            _print(reported, write)
+            return path
         sources = [source for folder in folders for source in Run(folder).sources()]
         refuse_overwriting(path, [*sources, labels] if isinstance(labels, str | Path) else sources)
         require_place(path)
         written_beside(path, lambda file: write(reported, file))
     return path
+
+
+def _print(reported: Reported, write: Callable[[Reported, Path], None]) -> None:
+    with TemporaryDirectory() as folder:
+        whole = Path(folder, "report")
+        write(reported, whole)
+        with whole.open(encoding="utf-8", newline="") as file:
+            shutil.copyfileobj(file, sys.stdout)
+    sys.stdout.flush()
 
 
 def _writer(kind: str, charts: bool | None) -> Callable[[Reported, Path], None]:

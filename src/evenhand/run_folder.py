@@ -49,6 +49,11 @@ def exists(folder: Path) -> bool:
         raise InputError(f"can't use the run folder {folder!s:.200}: {reason}", hint="give another --out") from None
 
 
+def own_files(folder: Path) -> list[Path]:
+    """The files that a run is kept in. Some may not be there."""
+    return [*(folder / f"{name}{part}" for name in (FILE, _ASIDE) for part in _PARTS), folder / _LOCK]
+
+
 def connect(folder: Path, *, write: bool) -> sqlite3.Connection:
     """The store's database; one in a folder that can't be written is read as it stands.
 

@@ -12,7 +12,8 @@ from evenhand.cli.output import note
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B ...]")
-@click.option("--out", required=True, metavar="FILE", help="The file to write: .html, .md, .json or .xml (JUnit).")
+@click.option("--out", required=True, metavar="FILE",
+    help="The file to write: .html, .md, .json or .xml (JUnit); - for standard output, with --to.")  # fmt: skip
 @click.option("--to", type=click.Choice(["html", "md", "json", "junit"]), help="The format, where FILE doesn't tell.")
 @click.option("--by", metavar="COLUMN",
     help="Break the figures down by a column of the input or an item field  [default: system or model]")  # fmt: skip
@@ -34,5 +35,6 @@ def report_command(runs: tuple[str, ...], out: str, mapping: tuple[str, ...], **
     from evenhand.reporting import write_report
 
     write_report(runs, out, map=options.pairs(mapping, "--map"), **given)
-    note(f"report written to {out}")
+    if out != "-":
+        note(f"report written to {out}")
     return 0

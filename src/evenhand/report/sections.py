@@ -97,7 +97,7 @@ class Sections:
     def _headline(self) -> Section:
         told = self._summary
         counts = [
-            [Cell("input rows"), self._n(told["rows"], Facet("count", "planned"))],
+            [Cell("input rows"), self._n(told["rows"], Facet("run", self._told["run"]))],
             [Cell("planned (rows x repeats)"), self._count("planned")],
             [Cell("scored"), self._count("scored")],
             [Cell("not scored"), self._count("not scored", told["planned"] - told["scored"])],
@@ -185,7 +185,8 @@ class Sections:
                 for fact, link in zip(of, links, strict=True)
             ]
             scored = self._n(part["scored"], where, Facet("count", "scored"))
-            rows.append([Cell(name), self._n(part["planned"], where), scored, *means, *self._preferences(part, where)])
+            planned = self._n(part["planned"], where, Facet("count", "planned"))
+            rows.append([Cell(name), planned, scored, *means, *self._preferences(part, where)])
         columns = ["", "planned", "scored", *(f"{measure}: mean, 95% interval" for measure in measures)]
         columns += self._sides()
         tables = [Table(f"Figures by {column}", columns, rows)]
@@ -212,9 +213,9 @@ class Sections:
         return [*sides, self._n(part.get("flips"), *where, Facet("count", "flips"))]
 
     def _systems(self) -> Section | None:
-        told = self._told["comparison"]
+        told, note = self._told["comparison"], self._told["comparison_note"]
         if told is None:
-            return None
+            return Section("Systems compared", [f"Systems are not compared: {note}."]) if note else None
         return Section("Systems compared", [], [differences(told)])
 
     def _standings(self) -> Section | None:
