@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -212,7 +214,8 @@ def test_hostile_text_neither_runs_nor_calls_out(tmp_path: Path, opened: Open) -
     given = [{"id": EVIL + str(n), "question": EVIL, "answer": EVIL, "system": EVIL[:50], EVIL: EVIL} for n in range(3)]
     script = write_script(tmp_path / "script.jsonl", (None, {**LIE, "reason": EVIL}))
     judge(given, rubric(text), script, out=tmp_path / name)
-    page = opened(write_report(tmp_path / name, tmp_path / f"{name}.html"))
+    labels = [{"id": EVIL + str(n), "rater": EVIL + rater, "truth": 3} for n in range(3) for rater in "xy"]
+    page = opened(write_report(tmp_path / name, tmp_path / f"{name}.html", labels=labels))
     wait_count(page, "3 of 3 items")
     assert page.locator("h1").inner_text().endswith(name)
     page.get_by_role("button", name="id", exact=True).click()
@@ -226,3 +229,62 @@ def test_hostile_text_neither_runs_nor_calls_out(tmp_path: Path, opened: Open) -
     assert page.locator("img, iframe, object, embed, form").count() == 0
     assert page.locator("script:not([type])").count() == 1 and page.locator("style").count() == 1
     page.wait_for_timeout(200)
+
+
+def test_policy_blocks_what_would_get_into_the_page(scored: Path, browser: Any) -> None:
+    """A script, a style or a request that got into the page all the same neither runs nor leaves it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    page = browser.new_page()
+    page.goto(scored.as_uri())
+    page.wait_for_selector("body[data-ready]")
+    page.evaluate(
+        """place => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            document.body.insertAdjacentHTML("beforeend", `<img src="${place}/x.png" onerror="window.ran = true">
+                <style>h1 { display: none }</style><p id=bad style="display: none">x</p>
+                <iframe src="${place}/i"></iframe><object data="${place}/y"></object>`);
+            return fetch(place + "/z").catch(() => null);
+        }""",
+        f"http://127.0.0.1:{listener.getsockname()[1]}",
+    )
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    assert page.locator("h1").first.is_visible() and page.locator("#bad").is_visible()
+    page.close()
+    said = []
+    with listener, contextlib.suppress(BlockingIOError, TimeoutError):
+        while True:
+            caller, _ = listener.accept()
+            caller.settimeout(2)
+            with caller:
+                said.append(caller.recv(1000))
+    assert said in ([], [b""])  # a browser may open a connection ahead; nothing is asked on it
+
+
+def test_lists_of_parts_are_told_in_words(tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issues, which have parts, are no JSON in a verdict; truth values are called alike in figures and rows."""
+    monkeypatch.chdir(ROOT)
+    judge("examples/hhh.jsonl", "hhh", "fake", out=tmp_path / "run")
+    page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=3")
+    verdicts = page.get_by_role("region", name="Verdicts").locator("td li").all_inner_texts()
+    assert any(text.startswith("kind: ") and "; severity: " in text for text in verdicts)
+    assert page.get_by_role("region", name="Verdicts").get_by_text("True").count() > 1
+    assert not any("{" in text for text in verdicts if text.startswith("kind"))
+
+
+def test_narrow_page_and_print_cut_nothing(scored: Path, browser: Any) -> None:
+    """On a phone the page is as wide as the screen and charts keep their size; in print all tables fit the sheet."""
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(scored.as_uri())
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    sizes = "charts => charts.map(chart => chart.getBoundingClientRect().width / chart.viewBox.baseVal.width)"
+    assert all(size > 1 for size in page.locator("svg.chart").evaluate_all(sizes))
+    page.set_viewport_size({"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    ends = page.locator("main table").evaluate_all("all => all.map(table => table.getBoundingClientRect().right)")
+    page.close()
+    assert ends and max(ends) <= 720

@@ -304,7 +304,10 @@ def _table(table: Table, ids: dict[Facet, int], drawn: Drawn) -> str:
     rows = "".join(_row(row, ids) for row in table.rows)
     inner = _tag("caption", _bidi(table.caption)) + _tag("thead", _tag("tr", head)) + _tag("tbody", rows)
     told = _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
-    return _tag("div", drawn(table), told, class_="shown")
+    chart = drawn(table)
+    if chart:
+        chart = _tag("div", chart, class_="wide", tabindex="0", role="region", aria_label=f"Chart: {table.caption}")
+    return _tag("div", chart, told, class_="shown")
 
 
 def _is_number(cell: Cell) -> bool:

@@ -39,10 +39,15 @@ def _side_by_side(runs: Sequence[Mapping[str, Any]]) -> Section:
                 Cell(run["run"]),
                 Cell(summary["judge"]["spec"]),
                 Cell(f"{summary['rubric']['name']} {summary['rubric']['version']}, {summary['rubric']['digest'][:8]}"),
-                Cell(f"{summary['planned']:,}", (where,), summary["planned"]),
+                Cell(f"{summary['planned']:,}", (where, Facet("count", "planned")), summary["planned"]),
                 Cell(f"{summary['scored']:,}", (where, Facet("count", "scored")), summary["scored"]),
-                *(Cell("-") if fact is None else Cell(_mean(fact), value=fact["mean"]) for fact in means),
-                Cell(_estimate(failed), value=failed["value"]),
+                *(
+                    Cell("-")
+                    if fact is None
+                    else Cell(_mean(fact), (where, Facet("valued", name)) if fact["n"] else (), fact["mean"])
+                    for name, fact in zip(measures, means, strict=True)
+                ),
+                Cell(_estimate(failed), (where, Facet("count", "not scored")), failed["value"]),
                 Cell(_estimate(service["violated"]), value=service["violated"]["value"]),
                 Cell("-" if steady is None else _estimate(steady), value=steady and steady["value"]),
                 Cell("unknown" if cost is None else usd(cost), value=cost),

@@ -34,12 +34,17 @@ function judgedTexts(run, item) {
   return parts;
 }
 
+/** An entry of a list; of one with parts their names and values. */
+const entry = (value) => value !== null && typeof value === "object"
+  ? Object.entries(value).map(([name, part]) => name + ": " + (typeof part === "string" ? part : JSON.stringify(part))).join("; ")
+  : String(value);
+
 function outcome(field) {
   if (!field) return [el("span", { text: "-" })];
   if (field.failure) return [el("em", { text: [field.failure, field.detail].filter(Boolean).join(": ") })];
   const value = field.value;
   const parts = [Array.isArray(value) && value.length
-    ? el("ul", {}, ...value.map((v) => el("li", { dir: "auto", text: typeof v === "string" ? v : JSON.stringify(v) })))
+    ? el("ul", {}, ...value.map((v) => el("li", { dir: "auto", text: entry(v) })))
     : el("span", { dir: "auto", class: "value", text: value === null ? "null" : Array.isArray(value) ? "none" : shown(value) })];
   if (field.preset) parts.push(el("small", { text: " set in code" }));
   if (field.distribution) {

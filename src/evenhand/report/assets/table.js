@@ -16,7 +16,7 @@ function el(tag, properties, ...children) {
   return element;
 }
 
-const shown = (value) => value === null || value === undefined ? "" : typeof value === "boolean" ? (value ? "yes" : "no")
+const shown = (value) => value === null || value === undefined ? "" : typeof value === "boolean" ? (value ? "True" : "False") // as in figures and filters
   : typeof value === "number" ? String(Math.round(value * 1000) / 1000) : String(value);
 
 function buildHeader() {
