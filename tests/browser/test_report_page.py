@@ -288,3 +288,14 @@ def test_narrow_page_and_print_cut_nothing(scored: Path, browser: Any) -> None:
     ends = page.locator("main table").evaluate_all("all => all.map(table => table.getBoundingClientRect().right)")
     page.close()
     assert ends and max(ends) <= 720
+
+
+def test_long_text_opens_with_its_quotes(tmp_path: Path, opened: Open) -> None:
+    """An item whose context has a million characters opens in time, its quote marked."""
+    names = ("correctness", "comprehensiveness", "readability")
+    reply = {f"reasoning_for_{name}": "It says so." for name in names} | dict.fromkeys(names, 5)
+    script = write_script(tmp_path / "script.jsonl", (None, reply | {"quotes_for_correctness": ["the end"]}))
+    item = {"id": "x", "question": "How long?", "answer": "long", "context": "x y " * 250_000 + "the  end"}
+    judge([item], "doc-qa", script, out=tmp_path / "run", variant={"evidence": True}, re_ask=False)
+    page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=0")
+    assert page.locator("dialog mark").all_inner_texts() == ["the  end"]

@@ -47,14 +47,16 @@ function joined(pieces) {
 
 /** A text with its quotes marked, however white space is laid out; null where none stands in it. */
 function quoted(text, quotes) {
-  let folded = "";
-  const at = []; // place in the text of each character of the folded one
+  if (!quotes.length) return null;
+  const kept = [];
+  const at = []; // place in the text of each character kept
   for (let i = 0; i < text.length; i++) {
     const space = /\s/.test(text[i]);
-    if (space && (folded === "" || folded.endsWith(" "))) continue;
-    folded += space ? " " : text[i];
+    if (space && (!kept.length || kept[kept.length - 1] === " ")) continue;
+    kept.push(space ? " " : text[i]);
     at.push(i);
   }
+  const folded = kept.join("");
   const marked = new Uint8Array(text.length);
   let any = false;
   for (const quote of quotes) {
