@@ -20,8 +20,10 @@ from evenhand.stats.association import bias, mean_absolute_error
 from evenhand.stats.bradley_terry import bradley_terry
 from evenhand.stats.calibration import isotonic_mean, two_stage_mean
 from evenhand.stats.catalog import agreement
+from evenhand.stats.components import variance_components
 from evenhand.stats.correction import Sample, prediction_powered_difference, prediction_powered_mean
 from evenhand.stats.estimates import Estimate
+from evenhand.stats.paired import paired_comparison
 from evenhand.stats.prevalence import rogan_gladen
 from evenhand.stats.resample import Resampling, mean_interval, share_interval
 from evenhand.stats.table import Floats, Ratings
@@ -162,7 +164,7 @@ def cases() -> list[Case]:
     for p in (0.5, 0.8, 0.95):
         found.append(Case(f"share {p}", p, partial(coin, p), lambda x, _: share_interval(x)))
     found.append(Case("mean lognormal", math.exp(0.125), lognormal, lambda x, _: mean_interval(x)))
-    return found + simulated() + of_a_ranking() + corrected()
+    return found + simulated() + of_a_ranking() + of_components() + of_differences() + corrected()
 
 
 def simulated() -> list[Case]:
@@ -176,6 +178,46 @@ def simulated() -> list[Case]:
     missing = graded(0.6, 0, cuts, raters=4, gaps=0.3)
     found.append(Case("alpha 4 raters, 30 % missing", partial(large, missing, "alpha"), missing, by_name("alpha")))
     return found
+
+
+def repeated(rng: Rng, n: int) -> tuple[Floats, Any, Any]:
+    """Scores of n groups of two paraphrases, three repeats each: variances 1, 0.25 and 0.5."""
+    groups = np.repeat(np.arange(n), 6)
+    items = np.repeat(np.arange(2 * n), 3)
+    scores = rng.normal(0, 1, n)[groups] + rng.normal(0, 0.5, 2 * n)[items] + rng.normal(0, math.sqrt(0.5), 6 * n)
+    return scores, groups, items
+
+
+def of_components() -> list[Case]:
+    """Variance components."""
+    truths = {"item": 1.0, "paraphrase": 0.25, "repeat": 0.5}
+
+    def part(name: str) -> Callable[[Any, int], Estimate]:
+        return lambda given, seed: variance_components(*given, draws=DRAWS, seed=seed).parts[name].estimate
+
+    return [Case(f"component {name}", truth, repeated, part(name)) for name, truth in truths.items()]
+
+
+def gaps(rng: Rng, n: int) -> tuple[Floats, Floats]:
+    """Ratings 1 to 5 of the same units, B a third of a point better."""
+    base = rng.normal(3, 1, n)
+    return (np.clip(np.rint(base + shift + rng.normal(0, 0.7, n)), 1, 5) for shift in (0.0, 0.33))  # type: ignore[return-value]
+
+
+def of_differences() -> list[Case]:
+    """Differences of two systems on the same units, and how likely B is the better one."""
+
+    def truth(of: Callable[[Floats, Floats], float]) -> Callable[[], float]:
+        return cache(lambda: of(*gaps(np.random.default_rng(1), 2_000_000)))
+
+    mean = truth(lambda a, b: float((b - a).mean()))
+    wins = truth(lambda a, b: float(((b > a) + 0.5 * (b == a)).mean()))
+    return [
+        Case("difference t", mean, gaps, lambda g, i: paired_comparison(*g, seed=i).difference),
+        Case("difference bootstrap", mean, gaps,
+             lambda g, i: paired_comparison(*g, interval="bootstrap", seed=i).difference),
+        Case("superiority", wins, gaps, lambda g, i: paired_comparison(*g, seed=i).superiority),
+    ]  # fmt: skip
 
 
 def verdicts(share: float, sensitivity: float, specificity: float, rng: Rng, n: int) -> Sample:
