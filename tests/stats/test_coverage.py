@@ -43,7 +43,7 @@ SHORT = {
     "corrected ppi gap 0.5": 400,
     "corrected rogan-gladen 0.7 0.95 0.6": 400,
     "corrected isotonic 6.0 2.0 1.5 1.0": 40,
-    "component item": 400,
+    "component item": 120,
     "difference t": 400,
     "superiority": 400,
 }
