@@ -155,8 +155,11 @@ def test_runs_that_can_not_be_compared_are_refused(three: list[str], tmp_path: P
         evenhand.judge_quality(three, [{"id": "z", "truth": 1}])
     wide = rubric(SCORE.replace("range: [0, 4]", "range: [0, 9]"))
     evenhand.judge(ITEMS, wide, "fake", out=tmp_path / "wide")
-    with pytest.raises(InputError, match="other rubrics or scales"):
+    with pytest.raises(InputError, match="other rubrics, scales or weights"):
         evenhand.judge_quality([three[0], tmp_path / "wide"])
+    evenhand.judge(ITEMS, TWO, "fake", out=tmp_path / "weighted", weights={"truth": 0.1, "style": 0.9})
+    with pytest.raises(InputError, match="other rubrics, scales or weights"):
+        evenhand.judge_quality([three[0], tmp_path / "weighted"])
 
 
 def test_the_command_prints_the_answer(three: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -199,6 +199,15 @@ def test_the_composite_is_a_measure(tmp_path: Path) -> None:
     assert list(evenhand.variance(tmp_path / "run")["measures"]) == ["composite", "truth", "style"]
 
 
+def test_composites_of_unlike_weights_are_left_out(tmp_path: Path) -> None:
+    """They would vary with the weights too; a warning tells both."""
+    for name, weights in (("a", {"truth": 0.5, "style": 0.5}), ("b", {"truth": 0.3, "style": 0.7})):
+        evenhand.judge(rows(4), TWO, "fake", out=tmp_path / name, weights=weights, repeats=2)
+    told = evenhand.variance([tmp_path / "a", tmp_path / "b"])
+    assert list(told["measures"]) == ["truth", "style"]
+    assert "0.3 truth, 0.7 style" in told["warnings"][-1]
+
+
 def test_uses_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     """One verdict an item, a run given twice, other items or scales, nothing scored, no expected values."""
     once = scripted(tmp_path / "once", [(1,), (3,)])

@@ -25,6 +25,7 @@ from evenhand.service import service_facts
 from evenhand.stats import annotators
 from evenhand.stats.estimates import Estimate
 from evenhand.store import Store
+from evenhand.tasks import weights_of
 
 _FAR = ("mae", "bias")  # less is better: no measure to choose by
 _Key = tuple[str, int]  # item id, repeat
@@ -40,7 +41,7 @@ class Candidate:
         texts: Item id -> digest of what was judged; empty where texts are not kept.
         told: The figures that need no labels.
         labels: What people said; None without.
-        group: Judges of one group may be compared: the same labels, rubric and scales.
+        group: Judges of one group may be compared: the same labels, rubric, scales and weights.
         name: The judge, with its run where the same judge stands in the group twice.
     """
 
@@ -108,7 +109,7 @@ def judge_quality(
     for one in found:
         groups.setdefault(one.group, []).append(one)
     if labels is None and len(groups) > 1:
-        raise InputError("the runs have other rubrics or scales, so their judges are not comparable")
+        raise InputError("the runs have other rubrics, scales or weights, so their judges are not comparable")
     bands = {band for one in found for f in one.rubric.output.fields if f.scale is not None for band in f.scale.bands}
     wanted = Wanted.of(statistic, None, bands)
     for members in groups.values():
@@ -149,7 +150,9 @@ def _candidate(run: Run, source: Any, map: Mapping[str, str] | None, value: fact
                    for f in run.rubric.output.fields if f.kind in ("scale", "bool"))  # fmt: skip
     which = str(source) if isinstance(source, str | Path) else id(source)
     told = {"run": str(run.folder), **told, "agreement": None}
-    return Candidate(run, said, texts, told, labels, (which, run.rubric.name, scales))
+    return Candidate(
+        run, said, texts, told, labels, (which, run.rubric.name, scales, tuple(weights_of(run.rubric).items()))
+    )
 
 
 def _name(members: Sequence[Candidate]) -> None:

@@ -17,7 +17,7 @@ from evenhand import facts
 from evenhand.errors import InputError
 from evenhand.item import Item, fields_digest
 from evenhand.rubric.model import Rubric
-from evenhand.scores import COMPOSITE
+from evenhand.scores import COMPOSITE, unlike_weights
 from evenhand.stats import components as c
 from evenhand.stats.components import Component, Components, variance_components
 from evenhand.stats.generalizability import Design, error_parts, item_reliability, standard_error
@@ -99,6 +99,9 @@ def variance_facts(
         raise InputError("the runs have other criteria or scales, so their scores are not comparable")
     if not measures:
         raise InputError("this rubric has no number and no preferred side, so there is no variance to take apart")
+    unlike = unlike_weights({name: rubric for name, (_, rubric) in runs.items()})
+    if unlike:
+        measures.pop(COMPOSITE, None)
     trials = _Trials({name: [] for name in measures})
     asked: dict[str, str] = {}
     for name, (store, rubric) in runs.items():
@@ -108,6 +111,7 @@ def variance_facts(
     _require_facets(told, runs)
     twice = len(set(judges.values())) < len(judges)
     warnings = ["two runs have the same judge: what they differ by is no difference of judges"] if twice else []
+    warnings += [unlike] if unlike else []
     about = {"judges": judges, "preference": first.preference, "unit": trials.unit, "value": value}
     return {**about, "warnings": warnings, "measures": told}
 
