@@ -20,8 +20,9 @@ from evenhand.manifest import open_rubric, stored_rubric
 from evenhand.opening import opened, opened_runs, run_folders
 from evenhand.rubric.asking import find_phrase
 from evenhand.rubric.model import Rubric
-from evenhand.run import Progress, RunSpec, run
+from evenhand.run import Progress, run
 from evenhand.run_folder import own_files
+from evenhand.run_spec import RunSpec
 from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.verdict import Verdict

@@ -14,7 +14,8 @@ from evenhand.judging import Asker, hidden_images
 from evenhand.purse import parts_of
 from evenhand.rows import no_room
 from evenhand.rubric.model import Form
-from evenhand.run import RunSpec, count, make_asker, open_run, pending, take_in
+from evenhand.run import count, make_asker, open_run, pending, take_in
+from evenhand.run_spec import RunSpec
 from evenhand.spending import BYTES_A_TOKEN, forecast, price_of, require_bounded, sample, text_bytes, unpriced
 
 

@@ -6,14 +6,13 @@ open_run -> take_in -> pending -> runners.local.run_trials -> judge.ask -> store
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evenhand._words import counted
-from evenhand.backend import Backend, BackendSettings
+from evenhand.backend import Backend
 from evenhand.backends.paced import Paced
 from evenhand.backends.pacing import MOST, Pacer
 from evenhand.backends.retry import Retry
@@ -21,136 +20,22 @@ from evenhand.batching import ask_batches, require_batch
 from evenhand.errors import FinalBackendError, InputError, RunError
 from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
-from evenhand.judging import Answer, Asker, Judge, hidden_images
+from evenhand.judging import Answer, Asker, hidden_images
 from evenhand.keywords import number
 from evenhand.manifest import holds_nothing, new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
-from evenhand.rows import STDIN
-from evenhand.rubric.model import Rubric
 from evenhand.run_folder import exists, recover, remove, set_aside
+from evenhand.run_spec import RunSpec
 from evenhand.runners.local import Stop, run_trials
 from evenhand.runners.signals import taken_over
 from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.spending import Forecast, paying, price_of
 from evenhand.store import Store, StoredRow
-from evenhand.trial import Order, Settled, Trial, plan
+from evenhand.trial import Settled, Trial, plan
 from evenhand.verdict import Status
 
 _DEFAULT_CONCURRENCY = 16
 _DEADLINE_S = 300.0
-ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
-
-
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """What to judge, how, and where to keep it.
-
-    Attributes:
-        source: A path, "-", a data frame or an iterable of rows.
-        rubric: The concrete rubric.
-        judge: The judge.
-        folder: The run folder.
-        mapping: Item field -> column.
-        format: Input format, None to tell from the file name.
-        responses: Where the responses stand, joined to the rows by id; None where the rows hold them.
-        limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed. Rows of a resumed run
-            that are not among them stay as they are.
-        skip_bad: Keep going past bad rows and count them.
-        pairs: Make pairs of prompts with any number of responses: "all", or "budget:N"; compare mode only. None reads
-            rows that are pairs.
-        repeats: How often each item is judged (at least 1).
-        orders: "both", "ab" or "ba"; compare mode only.
-        short: Ask for labels and numbers only, no reasons.
-        concurrency: Trials in flight at most, None to find out what the endpoint takes.
-        rpm, tpm: Requests and tokens a minute at most, None for no limit.
-        attempts: Tries for one request at most.
-        deadline: Seconds that one trial may take, its waiting for a turn not counted; None for no limit but that of
-            its requests.
-        max_cost: US dollars that the run in the folder may cost, what was spent before included; None for no cap.
-        prices: A table of prices, see `evenhand.prices.read_prices`; None where there is none.
-        batch: Ask through the provider's batches, which are cheaper and take up to a day.
-        backend: Endpoint, headers, timeout of one try.
-        re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
-        retry: Ask again what was Refused or Unparsed.
-        fresh: Throw away what the folder holds and start over.
-        store_texts: Keep the texts of items in the store; without them nothing can be rendered or read again later,
-            and the judge's own words, which may quote them, are kept all the same.
-        ask: The rubric's entry phrase that started the run; reports show its criterion first.
-    """
-
-    source: Any
-    rubric: Rubric
-    judge: Judge
-    folder: Path
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    format: str | None = None
-    responses: Any = None
-    limit: int | None = None
-    sample: int | None = None
-    seed: int = 0
-    skip_bad: bool = False
-    pairs: str | None = None
-    repeats: int = 1
-    orders: str = "both"
-    short: bool = False
-    concurrency: int | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    attempts: int = 4
-    deadline: float | None = None
-    max_cost: float | None = None
-    prices: Any = None
-    batch: bool = False
-    backend: BackendSettings = field(default_factory=BackendSettings)
-    re_ask: bool = True
-    retry: bool = False
-    fresh: bool = False
-    store_texts: bool = True
-    ask: str | None = None
-
-    @property
-    def planned_orders(self) -> tuple[Order, ...]:
-        """Presentation orders of each item."""
-        if self.rubric.mode == "score":
-            return ("",)
-        if self.orders not in ORDERS:
-            raise InputError(f"orders must be one of {', '.join(ORDERS)}, not {self.orders!r}")
-        return ORDERS[self.orders]
-
-    @property
-    def harmless(self) -> dict[str, Any]:
-        """What is only recorded: which trials are asked, how fast and for what report; not what comes of one."""
-        return {
-            "data": self.source if isinstance(self.source, str) else type(self.source).__name__,
-            "data_from_run": _from_folder(self.source, self.folder),
-            "format": self.format,
-            "mapping": dict(self.mapping),
-            "responses": self.responses if isinstance(self.responses, str | None) else type(self.responses).__name__,
-            "limit": self.limit,
-            "sample": self.sample,
-            "seed": self.seed,
-            "skip_bad": self.skip_bad,
-            "pairs": self.pairs,
-            "concurrency": self.concurrency,
-            "rpm": self.rpm,
-            "tpm": self.tpm,
-            "attempts": self.attempts,
-            "deadline": self.deadline,
-            "max_cost": self.max_cost,
-            "prices": None if self.prices is None else str(self.prices),
-            "batch": self.batch,
-            "timeout_s": self.backend.timeout_s,
-            "retry": self.retry,
-            "store_texts": self.store_texts,
-            "ask": self.ask,
-        }
-
-
-def _from_folder(source: Any, folder: Path) -> str | None:
-    """The path of the data from the run folder, which holds in whatever folder a later command is given."""
-    if not isinstance(source, str) or source == STDIN:
-        return None
-    return os.path.relpath(os.path.realpath(source), os.path.realpath(folder))
 
 
 @dataclass(slots=True)

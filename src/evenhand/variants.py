@@ -23,7 +23,8 @@ from evenhand.judging import hidden_images
 from evenhand.manifest import open_rubric
 from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
-from evenhand.run import Progress, RunSpec, count, make_asker, open_run, pending, run, take_in
+from evenhand.run import Progress, count, make_asker, open_run, pending, run, take_in
+from evenhand.run_spec import RunSpec
 from evenhand.runners.local import Stop
 from evenhand.store import Store
 from evenhand.studying import People, Variant, measures, on_scale, study_facts

@@ -17,7 +17,7 @@ from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.rubric.model import Form
-    from evenhand.run import RunSpec
+    from evenhand.run_spec import RunSpec
 
 OUT_OF_REACH = 3
 LOW_COVERAGE = 5
