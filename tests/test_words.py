@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand._words import counted, failure, rounded, span
+from evenhand._words import counted, failure, percent, rounded, span
 
 
 @pytest.mark.parametrize(("n", "told"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1000, "1000 rows")])
@@ -29,6 +29,13 @@ def test_an_interval_shows_on_which_side_of_0_it_lies() -> None:
     assert span((-0.0012, 0.09)) == "-0.001 to 0.090"
     assert span((0.0, 0.09)) == "0.00 to 0.09"
     assert span((-0.5, 0.25), 1, sign=True) == "-0.5 to +0.2"
+
+
+def test_a_share_is_0_or_all_only_where_it_is() -> None:
+    """Decimals grow until a share differs from 0 % and 100 %."""
+    told = {0: "0.0%", 1: "100.0%", 0.5: "50.0%", 0.9996: "99.96%", 0.00001: "0.001%"}
+    assert {share: percent(share) for share in told} == told
+    assert percent(0.996, 0) == "99.6%" and percent(0.42, 0) == "42%"
 
 
 def test_failures_are_told_in_words() -> None:

@@ -47,6 +47,12 @@ def span(ends: Sequence[float], digits: int = 2, *, sign: bool = False) -> str:
     return " to ".join(f"{end:{'+' if sign else ''}z.{most}f}" for end in ends)
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """A share as in "97.5%", with as many more decimals as show that it is neither 0 nor 1."""
+    part = 100 * share
+    return f"{part:z.{max(_decimals(part, digits), _decimals(100 - part, digits))}f}%"
+
+
 def _decimals(value: float, digits: int) -> int:
     while abs(value) >= _ZERO and digits < _MOST_DECIMALS and not round(value, digits):
         digits += 1

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import facts
+from evenhand._words import rounded, span
 from evenhand.errors import InputError
 from evenhand.item import Item, fields_digest
 from evenhand.rubric.model import Rubric
@@ -262,26 +263,24 @@ def _advice(found: Components, now: float | None, alternatives: list[dict[str, A
     if now is None:
         said.append("Where the next call is best spent can't be told: a component has no value.")
     elif doubled and doubled[0]["se"] < _HELPS * now:
-        options = ", ".join(f"{a['se']:.3f} with {a['change']}" for a in doubled)
+        options = ", ".join(f"{rounded(a['se'], 3)} with {a['change']}" for a in doubled)
         best = doubled[0]["change"].removeprefix("twice the ")
         said.append(
             f"The next call is best spent on more {best}: twice the calls bring the standard error of the mean from "
-            f"{now:.3f} to {options}."
+            f"{rounded(now, 3)} to {options}."
         )
     elif doubled:
-        said.append(f"The standard error of the mean is {now:.3f}; twice the calls would not bring it down.")
+        said.append(f"The standard error of the mean is {rounded(now, 3)}; twice the calls would not bring it down.")
     if found.noise == c.REPEAT and found.variance(c.REPEAT) == 0:
         said.append("The judge repeats itself: its repeats never differ, so they buy nothing, and one is enough.")
     elif swap := next((a for a in alternatives if a["change"].startswith("one repeat") and a["se"] is not None), None):
-        said.append(f"The same calls as {swap['change']} would have {swap['se']:.3f}.")
+        said.append(f"The same calls as {swap['change']} would have {rounded(swap['se'], 3)}.")
     said += _for_these_items(alternatives)
     shift = found.shift
     if shift is not None and shift.value is not None and shift.ci is not None and not shift.ci[0] <= 0 <= shift.ci[1]:
         side = "first" if shift.value > 0 else "second"
-        low, high = sorted(abs(end) for end in shift.ci)
-        said.append(
-            f"Being shown {side} is worth {abs(shift.value):.3f} points ({low:.3f} to {high:.3f}): judge both orders."
-        )
+        worth = f"{rounded(abs(shift.value), 3)} points ({span(sorted(abs(end) for end in shift.ci), 3)})"
+        said.append(f"Being shown {side} is worth {worth}: judge both orders.")
     return said
 
 
@@ -294,5 +293,5 @@ def _for_these_items(alternatives: list[dict[str, Any]]) -> list[str]:
     if not ways:
         return []
     best = min(ways, key=lambda a: float(a["se_same_items"]))
-    told = f"{now:.3f} to {best['se_same_items']:.3f}"
+    told = f"{rounded(now, 3)} to {rounded(best['se_same_items'], 3)}"
     return [f"Where there are no more items, {best['change']} bring the error that judging adds from {told}."]

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from evenhand._words import percent
 from evenhand.report.agreed import method_lines, note_lines, statistic_title
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
@@ -101,8 +102,8 @@ def _cost(judges: list[Mapping[str, Any]]) -> Figures:
 def _share(figure: Mapping[str, Any]) -> str:
     if figure["value"] is None:
         return "-"
-    interval = f" ({figure['ci'][0]:.0%} to {figure['ci'][1]:.0%})" if figure["ci"] else ""
-    return f"{figure['value']:.1%}{interval}"
+    interval = f" ({' to '.join(percent(end, 0) for end in figure['ci'])})" if figure["ci"] else ""
+    return f"{percent(figure['value'])}{interval}"
 
 
 def _set_name(told: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted, rounded, span
+from evenhand._words import counted, percent, rounded, span
 from evenhand.report.tables import Figures
 
 
@@ -51,7 +51,7 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _controls(facts["control"])
     if (share := facts["separability"])["value"] is not None:
         pairs = f"{round(share['value'] * share['n'])} of {counted(share['n'], 'pair')} of systems"
-        yield f"intervals of strength apart: {pairs} ({share['value']:.1%})"
+        yield f"intervals of strength apart: {pairs} ({percent(share['value'])})"
     if elo := facts["sequential_elo"]:
         rated = [(s["sequential_elo"], s["system"]) for s in facts["systems"] if s["sequential_elo"] is not None]
         told = ", ".join(f"{system} {rating:.0f}" for rating, system in sorted(rated, key=lambda pair: -pair[0]))
@@ -92,4 +92,4 @@ def _strength(system: Mapping[str, Any]) -> tuple[str, str, str, str]:
 def _rate(rate: float | None, ci: Sequence[float] | None) -> tuple[str, str]:
     if rate is None:
         return "-", ""
-    return f"{rate:.1%}", "{:.1%} to {:.1%}".format(*ci) if ci else "-"
+    return percent(rate), " to ".join(map(percent, ci)) if ci else "-"

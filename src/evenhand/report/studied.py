@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted, failure
+from evenhand._words import counted, failure, percent
 from evenhand.report.agreed import method_lines
 from evenhand.report.cells import estimate_cells
 from evenhand.report.tables import Figures
@@ -52,7 +52,7 @@ def _use(variants: Mapping[str, Any]) -> Figures:
     table = Figures("", "mean", "95% interval", "scored", "failed")
     for name, told in variants.items():
         value, interval, _ = estimate_cells(told["mean"])
-        failed = "-" if told["failed"] is None else f"{told['failed']:.1%}"
+        failed = "-" if told["failed"] is None else percent(told["failed"])
         table.add_row(escape(name), value, interval, f"{told['scored']}/{told['planned']}", failed)
     return table
 

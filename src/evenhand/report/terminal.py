@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted, failure
+from evenhand._words import counted, failure, percent
 from evenhand.report.cells import mean_cells
 from evenhand.report.tables import Figures
 from evenhand.report.tasks import print_tasks
@@ -113,7 +113,7 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
 
 def _coverage_line(facts: Mapping[str, Any]) -> str:
     coverage = facts["coverage"]
-    share = "no rows" if coverage is None else f"coverage {coverage:.1%} of {counted(facts['rows'], 'row')}"
+    share = "no rows" if coverage is None else f"coverage {percent(coverage)} of {counted(facts['rows'], 'row')}"
     text = f"{facts['scored']} of {facts['planned']} scored; {share}"
     if facts["set_in_code"]:
         text += f"; {facts['set_in_code']} set in code"
@@ -158,8 +158,8 @@ def _preference_line(facts: Mapping[str, Any]) -> str:
 
 
 def _share(rate: Mapping[str, Any]) -> str:
-    percent = "" if rate["rate"] is None else f" ({rate['rate']:.1%})"
-    return f"{rate['violated']} of {rate['trials']}{percent}"
+    share = "" if rate["rate"] is None else f" ({percent(rate['rate'])})"
+    return f"{rate['violated']} of {rate['trials']}{share}"
 
 
 def _detail_lines(facts: Mapping[str, Any]) -> list[str]:

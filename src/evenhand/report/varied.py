@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenhand._words import counted, rounded, span
+from evenhand._words import counted, percent, rounded, span
 from evenhand.report.tables import Figures
 
 
@@ -43,7 +43,7 @@ def _print_measure(told: Mapping[str, Any], unit: str, console: Console) -> None
     groups = f" in {counted(design['clusters'], unit)}" if design["clusters"] < design["items"] else ""
     console.print(
         f"{told['n']} of {told['planned']} scores, {counted(design['items'], 'item')}{groups}; "
-        f"mean {mean['value']:.3f}, standard error {_figure(told['error']['se'])}"
+        f"mean {rounded(mean['value'], 3)}, standard error {_figure(told['error']['se'])}"
     )
     console.print(_components(told))
     if told["alternatives"]:
@@ -59,7 +59,7 @@ def _components(told: Mapping[str, Any]) -> Figures:
     for name, part in told["components"].items():
         estimate = part["variance"]
         interval = span(estimate["ci"], 3) if estimate["ci"] else "-"
-        share = "-" if part["share"] is None else f"{part['share']:.0%}"
+        share = "-" if part["share"] is None else percent(part["share"], 0)
         value, sd = _figure(estimate["value"]), _figure(part["sd"])
         held = f"{name}, repeat" if name == told["noise"] != "repeat" else name
         table.add_row(held, str(part["levels"]), value, interval, share, sd)
@@ -86,5 +86,5 @@ def _notes(told: Mapping[str, Any]) -> list[str]:
         interval = f" ({span(shift['ci'], 3)})" if shift["ci"] else f" ({shift['reason']})"
         lines.append(f"being shown first is worth {rounded(shift['value'], 3, sign=True)} points{interval}")
     if told["reliability"]["value"] is not None:
-        lines.append(f"reliability of an item's mean: {told['reliability']['value']:.2f}")
+        lines.append(f"reliability of an item's mean: {rounded(told['reliability']['value'])}")
     return lines
