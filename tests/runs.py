@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenhand.api import Run, make_spec
 from evenhand.run import Outcome, run
 from evenhand.store import Store
+from evenhand.verdict import Usage
 from rubric_texts import rubric
 
 SCORE = """\
@@ -54,6 +56,15 @@ def write_script(path: Path, *rules: tuple[str | None, Any], times: int | None =
 def run_it(items: Any, rubric: Any, judge: str, out: Path, **options: Any) -> Outcome:
     """One run, as `evenhand.judge` would do it."""
     return asyncio.run(run(make_spec(items, rubric, judge, out=out, **options)))
+
+
+def priced(out: Path) -> None:
+    """Give each verdict of a run that was asked for tokens, a price and a latency of its own."""
+    with Store.open(out, write=True) as store:
+        asked = [(key, v) for _, found in store.verdicts() for key, v in found.items() if v.calls]
+        usages = [Usage(100 + n, 10 + n, n, 0.001 * (n + 1), 0.5 + n / 10) for n in range(len(asked))]
+        told = zip(asked, usages, strict=True)
+        store.replace_verdicts((key, replace(verdict, usage=usage)) for (key, verdict), usage in told)
 
 
 def statuses(out: Path) -> dict[tuple[str, str, int], str]:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evenhand import Run, compare, write_report
+from evenhand.agreeing import read_labels
 from evenhand.cli.main import run
 from evenhand.errors import EvenhandError, InputError, UnknownNameError
 from evenhand.facets import Facet, FacetTable, RunRows
@@ -22,7 +23,7 @@ from evenhand.reported import Reported, ReportedRun
 from evenhand.store import Store
 from evenhand.verdict import Distribution, FieldOutcome
 from rubric_texts import rubric
-from runs import GOOD, LIE, SCORE, rows, run_it, write_jsonl, write_script
+from runs import GOOD, LIE, SCORE, priced, rows, run_it, write_jsonl, write_script
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,10 +42,14 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def reported(store: Store, folder: Path, by: str = "system") -> tuple[ReportedRun, dict[str, Any]]:
+def reported(
+    store: Store, folder: Path, by: str = "system", labels: Path | None = None
+) -> tuple[ReportedRun, dict[str, Any]]:
     """A run as reports have it, and its figures."""
     table = FacetTable()
     one = ReportedRun(str(folder), Run(folder).rubric, store, [by], by, table, "stated")
+    if labels is not None:
+        one.labels = read_labels(str(labels), one.rubric)
     return one, Reported([one], table).facts()["runs"][0]
 
 
@@ -90,28 +95,59 @@ def test_facets_add_up_to_the_summary(mixed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["scores", "pairs", "systems"])
 def test_every_number_leads_to_rows_that_hold_it(kind: str, mixed: Path, tmp_path: Path) -> None:
-    """A count that links to verdicts is the number of times that the rows behind the link hold what it counts."""
+    """A count is the number of times that the rows behind it hold what it counts, a sum that of their column.
+
+    Every other figure leads somewhere too, unless it is 0.
+    """
     folder = mixed if kind == "scores" else tmp_path / "pairs"
     if kind == "pairs":
         pairs(folder)
     if kind == "systems":
         run_it(str(ROOT / "examples" / "many.jsonl"), "hhh", "fake", folder, pairs="all")
+    priced(folder)
+    labels = write_jsonl(tmp_path / "labels.jsonl", said_by_people()) if kind == "scores" else None
     with Store.open(folder) as store:
-        one, told = reported(store, folder, "system" if kind == "scores" else "id")
-        behind = [row.facets for row in RunRows(store, one.rubric, one.name, "stated", one.by, details=False)]
+        one, told = reported(store, folder, "system" if kind == "scores" else "id", labels)
+        behind = list(one.again())
     assert (told["ranking"] is not None) == (kind == "systems")
     linked = 0
     for section in Sections(told, one.rubric, several=False):
-        for cell in (cell for table in section.tables for row in table.rows for cell in row if cell.facets):
-            rows_of = [facets for facets in behind if all(facet in facets for facet in cell.facets)]
-            what = [facet for facet in cell.facets if facet.kind not in ("column", "run")] or [Facet("run", one.name)]
-            assert len(what) == 1  # as the page counts, else rows
-            if isinstance(cell.value, float):  # a mean: its n stands beside it
-                assert rows_of
-                continue
-            assert cell.value == sum(facets[what[0]] for facets in rows_of), (section.title, cell)
-            linked += 1
+        for cell in (cell for table in section.tables for row in table.rows for cell in row):
+            leads = cell.facets or cell.either
+            assert leads or not cell.value or section.title == "Judge and rubric", (section.title, cell)
+            rows_of = [row for row in behind if all(facet in row.facets for facet in cell.facets)]
+            assert rows_of or not cell.facets, (section.title, cell)
+            if cell.sort and isinstance(cell.value, int):
+                assert cell.value == sum(row.cells[cell.sort] or 0 for row in rows_of), (section.title, cell)
+            elif cell.facets and not cell.either and isinstance(cell.value, int):
+                what = [f for f in cell.facets if f.kind not in ("column", "run")] or [Facet("run", one.name)]
+                assert len(what) == 1  # as the page counts, else rows
+                assert cell.value == sum(row.facets[what[0]] for row in rows_of), (section.title, cell)
+                linked += 1
     assert linked > 20
+
+
+def said_by_people() -> list[dict[str, Any]]:
+    """Labels of a run of nine items by two people, who differ on one; the judge differs from both on another."""
+    told = {"ann": {4: 2}, "bob": {}}
+    return [{"id": f"i{n}", "rater": who, "truth": other.get(n, 3)} for who, other in told.items() for n in range(8)]
+
+
+def test_confusion_leads_to_the_items_of_each_pair_of_values(mixed: Path, tmp_path: Path) -> None:
+    """What judge and people say stands in a table, each of whose counts leads to as many verdicts."""
+    with Store.open(mixed) as store:
+        one, told = reported(store, mixed, labels=write_jsonl(tmp_path / "labels.jsonl", said_by_people()))
+    assert told["labels"]["truth: judge and people"] == told["agreement"]["fields"]["truth"]["confusion"]["n"]
+    (table,) = (
+        table
+        for section in Sections(told, one.rubric, several=False)
+        for table in section.tables
+        if table.caption == "truth: judge (rows) and most people (columns)"
+    )
+    counts = [cell for row in table.rows for cell in row[1:] if cell.value]
+    assert sum(cell.value or 0 for cell in counts) == told["labels"]["truth: judge and people"]
+    assert all(one.facets.counts[cell.facets[0]] == cell.value for cell in counts)
+    assert any(cell.facets[0].value == "judge 0, people 3" for cell in counts)
 
 
 def test_report_without_labels_says_not_validated(mixed: Path, tmp_path: Path) -> None:
@@ -120,9 +156,9 @@ def test_report_without_labels_says_not_validated(mixed: Path, tmp_path: Path) -
     assert "not validated" in page
     labels = write_jsonl(tmp_path / "labels.jsonl", [{"id": f"i{n}", "truth": 3} for n in range(6)])
     page = write_report(mixed, tmp_path / "r.html", labels=labels).read_text(encoding="utf-8")
-    assert "not validated" not in page and "6 items with labels" in page
+    assert "not validated" not in page and "6: show people: labelled" in page
     told = json.loads(write_report(mixed, tmp_path / "r.json", labels=labels).read_text(encoding="utf-8"))["runs"][0]
-    assert told["labels"] == {"labelled": 6, "truth: judge and people differ": 1}
+    assert told["labels"] == {"labelled": 6, "truth: judge and people": 8, "truth: judge and people differ": 2}
     assert told["agreement"] == Run(mixed).agreement(labels)
 
 
@@ -305,4 +341,4 @@ def test_many_systems_are_not_compared_each_with_each(tmp_path: Path) -> None:
         given = [{**row, "system": f"s{n % systems}"} for n, row in enumerate(rows(31))]
         run_it(given, rubric(SCORE), "fake", tmp_path / f"run{systems}")
         text = write_report(tmp_path / f"run{systems}", tmp_path / "r.md").read_text(encoding="utf-8")
-        assert said in text and "Figures by system" in text
+        assert said in text and "Coverage by system" in text

@@ -25,7 +25,8 @@ from evenhand.sources import BadRows, bad_row, open_source
 from evenhand.stats.named import require_statistic
 from evenhand.store import Store
 from evenhand.tasks import ITEM, Clusters
-from evenhand.verdict import FieldOutcome
+from evenhand.trial import TrialKey
+from evenhand.verdict import FieldOutcome, Verdict
 
 ALONE = "people"  #: who rated, where no row says so
 COMPOSITE = "composite"
@@ -192,20 +193,28 @@ def judged(store: Store, rubric: Rubric, value: facts.ValueKind = "stated", *, b
     """
     manifest = store.manifest
     column = None if by is None else Column(by, rubric, manifest)
-    names = [f.name for f in rubric.output.fields if f.kind in ("scale", "bool") and f.name in manifest["asked"]]
     units, clusters = [], Clusters(rubric, manifest)
     for row, verdicts in store.verdicts():
         slice = None if column is None else column.slice_of(row)
         if row.item is None:
             continue
-        for repeat in range(manifest["repeats"]):
-            of = [v for key, v in verdicts.items() if key.repeat == repeat]
-            whole = len(of) == len(manifest["orders"])
-            said = {name: _same([v.fields.get(name) for v in of], value) if whole else None for name in names}
-            units.append(Unit(row.item.id, clusters.of(row.item), _with_composite(said, rubric), slice))
+        cluster = clusters.of(row.item)
+        units += [Unit(row.item.id, cluster, said, slice) for said in said_of(verdicts, rubric, manifest, value)]
     if column is not None:
         column.require_known()
     return Judged(manifest["judge"]["spec"], units, clusters.unit)
+
+
+def said_of(
+    verdicts: Mapping[TrialKey, Verdict], rubric: Rubric, manifest: Mapping[str, Any], value: facts.ValueKind
+) -> Iterator[dict[str, Any]]:
+    """What a judge said of one item in each repeat: field -> value, as `Unit` has them."""
+    names = [f.name for f in rubric.output.fields if f.kind in ("scale", "bool") and f.name in manifest["asked"]]
+    for repeat in range(manifest["repeats"]):
+        of = [v for key, v in verdicts.items() if key.repeat == repeat]
+        whole = len(of) == len(manifest["orders"])
+        said = {name: _same([v.fields.get(name) for v in of], value) if whole else None for name in names}
+        yield _with_composite(said, rubric)
 
 
 def _same(outcomes: Sequence[FieldOutcome | None], value: facts.ValueKind) -> Any:

@@ -14,6 +14,8 @@ from evenhand.scores import of_runs
 from evenhand.store import Store, StoredRow
 from evenhand.table import wide_columns
 
+#: What is counted of items.
+SHARED, COMPARED, DIFFER = "in two runs or more", "compared between runs", "different between runs"
 #: Items that are listed.
 MOST = 50
 METHOD = (
@@ -66,6 +68,12 @@ class Beside:
             if len(known) > 1:
                 spreads.append(_distance(output, known))
         return sum(spreads) / len(spreads) if spreads else None
+
+    def counts(self, values: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Which of `together_facts`' counts an item is part of."""
+        spread = self.spread(values)
+        met = {SHARED: len(values) > 1, COMPARED: spread is not None, DIFFER: bool(spread)}
+        return [name for name, holds in met.items() if holds]
 
     def ids(self) -> Iterator[str]:
         """Every item of two runs or more, once."""

@@ -32,6 +32,7 @@ from evenhand.tasks import ITEM, QUESTION, told_mean
 
 _LEAST_SHARED = 2
 _LEAST_P = 0.0001  # what is less is told so
+_SURE = 0.05
 
 
 def comparison_facts(
@@ -56,7 +57,8 @@ def comparison_facts(
         is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
         as plain data, or None), needed (after the adjustment too), more (questions beyond those there are),
         detectable (None too where the scale has no such difference), not_worse (the whole interval lies above minus the
-        margin; None without interval), verdict (an answer in words).
+        margin; None without interval), better (which of the two is shown to be; None: neither), verdict (an answer in
+        words). ``paired_by``: "id" or "question", by which answers are paired.
 
     Raises:
         InputError: fewer than two systems, or a negative margin.
@@ -86,6 +88,7 @@ def comparison_facts(
         ]
     return {
         "by": scores.by,
+        "paired_by": scores.paired_by,
         "margin": margin,
         "interval": interval,
         "systems": systems,
@@ -204,8 +207,16 @@ def _told(
         "more": more,
         "detectable": found.detectable,
         "not_worse": None if difference.low is None else difference.low > -margin,
+        "better": _better(a, b, difference, adjusted),
         "verdict": _verdict(a, b, found, adjusted, tests, more, _where(shared, difference.unit)),
     }
+
+
+def _better(a: str, b: str, difference: Estimate, p: float | None) -> str | None:
+    """Which of two is shown to be better: p is under 0.05, and the interval on one side of 0."""
+    if p is None or p >= _SURE or difference.ci is None or difference.ci[0] <= 0 <= difference.ci[1]:
+        return None
+    return b if difference.ci[0] > 0 else a
 
 
 def _where(shared: _Shared, unit: str) -> str:
@@ -232,7 +243,7 @@ def _verdict(a: str, b: str, found: Comparison, p: float | None, tests: int, mor
     adjusted = f" (Holm, {tests} comparisons)" if tests > 1 else ""
     chance = f"p {p:.4f}" if p >= _LEAST_P else f"p < {_LEAST_P}"
     sure = f"{rounded(abs(value))} ({span((low, high))}), {chance}{adjusted}"
-    if p < 0.05 and low > 0:
+    if _better(a, b, difference, p) is not None:
         return f"{better} is better than {worse}{where} by {sure}"
     settle = "" if not more else f"; about {more:,} more {difference.unit}s would settle a difference of this size"
     return f"{better} is not shown to be better than {worse}{where}: {sure}{settle}"

@@ -5,18 +5,23 @@ RunRows -> Row (cells, facets, detail); FacetTable: how often each facet occurre
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from evenhand.agreeing import COMPOSITE, said_of
 from evenhand.facts import ValueKind, pick, row_summary
+from evenhand.field_agreement import MOST_VALUES as MOST_TABLED
+from evenhand.field_agreement import most_common
 from evenhand.inspection import told_item
 from evenhand.pairing import COLUMNS
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.slices import Column
 from evenhand.store import Store, StoredRow
 from evenhand.table import columns, plain, wide_columns
+from evenhand.tasks import question_of
 from evenhand.trial import TrialKey
 from evenhand.verdict import Verdict
 
@@ -24,7 +29,13 @@ from evenhand.verdict import Verdict
 MOST_VALUES = 30
 LONGEST_VALUE = 60
 _SHOWN = ("scale", "bool")
-_COUNTS = ("flips", "set_in_code", "re_asked", "repaired", "inconsistent", "null_answers")
+_COUNTS = (
+    "planned", "scored", "rows_scored", "bad_rows", "flips", "set_in_code", "re_asked", "repaired", "inconsistent",
+    "null_answers", "calls",
+)  # fmt: skip
+#: What a row's calls took: summed up, but for the latency, which is that of its slowest trial.
+USAGE = ("prompt tokens", "completion tokens", "cached tokens", "cost in USD", "latency in s")
+_QUESTION_DIGITS = 12
 _LEFT_OUT = ("failure", "violations", "repaired", "calls", "model", "set_in_code", "re_asked")
 
 
@@ -32,10 +43,11 @@ class Facet(NamedTuple):
     """Something that verdicts have in common.
 
     Attributes:
-        kind: count, failure, rule, warning, valued (has a value), value, unread, preset, preferred, system, label,
-            column or run.
+        kind: count, failure, rule, warning, valued (has a value), value, unread (has none), preset, preferred, system,
+            label, confusion, column or run.
         name: A field, rule, class or column; of a count what is counted; of a system wins, ties, losses, flips or n.
-        value: The value of a field or column, or a system; "" for other kinds.
+        value: The value of a field or column, a class, or a system; of a confusion what judge and people say; "" for
+            other kinds.
     """
 
     kind: str
@@ -72,12 +84,14 @@ class Row:
         id: The item's id; of a bad row its place.
         cells: Column -> value.
         facets: What it can be found by, with how often.
+        question: What is asked of the system, as a key; "" where that is not known.
         detail: Everything behind it, as plain JSON data; None where it was not asked for.
     """
 
     id: str
     cells: dict[str, Any]
     facets: dict[Facet, int]
+    question: str
     detail: dict[str, Any] | None
 
 
@@ -97,7 +111,8 @@ class RunRows:
         columns: Names of the cells, in order.
         distributions: Field -> value -> verdicts; a continuous or expected value counts for the nearest legal one.
         by: Column -> slice -> distributions.
-        labelled: Rows with labels, and of them those on which judge and people differ in a field.
+        labelled: Of what people labelled: rows ("labelled"), and for each field the verdicts that people and judge
+            gave a value, that they gave different ones, and that two people gave one.
     """
 
     def __init__(
@@ -116,11 +131,14 @@ class RunRows:
         self._store, self._rubric, self._value, self._details = store, rubric, value, details
         self._manifest = store.manifest
         self._name = name
+        self._hidden = bool(self._manifest.get("images_not_shown"))
+        self._images = [f.name for f in rubric.item.fields if f.type == "images"]
         self._slices = {column: Column(column, rubric, self._manifest) for column in by}
         self._groups: dict[str, set[str] | None] = {}
         self._fields = [f for n in self._manifest["asked"] if (f := rubric.output.field(n)) and f.kind in _SHOWN]
+        self._tabled = {f.name: f for f in self._fields if len(legal_values(f)) <= MOST_TABLED}
         dropped = {*_LEFT_OUT, *(f.name for f in rubric.output.fields if f.kind not in _SHOWN)}
-        self.columns = [*by, *(c for c in columns(rubric, self._manifest, long=False) if c not in dropped)]
+        self.columns = [*by, *(c for c in columns(rubric, self._manifest, long=False) if c not in dropped), *USAGE]
         self.distributions: dict[str, Counter[str]] = {f.name: Counter() for f in self._fields}
         self.by: dict[str, dict[str, dict[str, Counter[str]]]] = {column: {} for column in by}
 
@@ -128,34 +146,51 @@ class RunRows:
         for row, verdicts in self._store.verdicts():
             slices = {name: column.slice_of(row) for name, column in self._slices.items()}
             cells = {**slices, **wide_columns(row, verdicts, self._rubric, self._manifest, self._value)}
+            cells |= _usage(verdicts.values())
             cells = {name: cells.get(name) for name in self.columns}
             own = row.item.id if row.item is not None else f"row {row.seq + 1}"
-            found = self._facets(row, verdicts, slices) | self._labelled(own, cells)
-            yield Row(own, cells, found, self._detail(row, verdicts))
+            found = self._facets(row, verdicts, slices) | self._compared(own, verdicts)
+            asked = question_of(row.item, self._rubric)[:_QUESTION_DIGITS] if row.item and row.item.fields else ""
+            yield Row(own, cells, found, asked, self._detail(row, verdicts))
 
-    def _labelled(self, own: str, cells: Mapping[str, Any]) -> dict[Facet, int]:
-        """Whether people labelled the item, and in which fields the judge says otherwise than any of them."""
-        said = self._labels.get(own)
-        if said is None:
-            return {}
-        found = {Facet("label", "labelled"): 1}
-        for name in (f.name for f in self._fields):
-            values = [of[name] for of in said.values() if of.get(name) is not None]
-            if cells.get(name) is not None and any(value != cells[name] for value in values):
-                found[Facet("label", f"{name}: judge and people differ")] = 1
-        self.labelled.update(facet.name for facet in found)
+    def _compared(self, own: str, verdicts: Mapping[TrialKey, Verdict]) -> Counter[Facet]:
+        """Whether people labelled the item, and of each field and repeat what they and the judge say."""
+        labels = self._labels.get(own)
+        if labels is None:
+            return Counter()
+        found = Counter({Facet("label", "labelled"): 1})
+        for said in said_of(verdicts, self._rubric, self._manifest, self._value):
+            for name in (*(f.name for f in self._fields), COMPOSITE):
+                people = [of.get(name) for of in labels.values()]
+                found.update(self._judge_and_people(name, said.get(name), people))
+        self.labelled.update({facet.name: n for facet, n in found.items() if facet.kind == "label"})
         return found
+
+    def _judge_and_people(self, name: str, judge: Any, people: Sequence[Any]) -> Iterator[Facet]:
+        values = [value for value in people if value is not None]
+        if len(values) > 1:
+            yield Facet("label", f"{name}: two people or more")
+        if judge is None or not values:
+            return
+        yield Facet("label", f"{name}: judge and people")
+        if any(value != judge for value in values):
+            yield Facet("label", f"{name}: judge and people differ")
+        output, most = self._tabled.get(name), most_common(people)
+        if output is not None and most is not None:
+            yield confusion(name, shown_value(output, judge), shown_value(output, most))
 
     def _facets(
         self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict], slices: Mapping[str, str]
     ) -> dict[Facet, int]:
         told = row_summary(row, verdicts, self._rubric, self._manifest, self._value)
         found = {Facet("run", self._name): 1}
-        found |= {Facet("count", name): told[name] for name in ("planned", "scored", "bad_rows")}
         found |= {Facet("count", name): told.get(name, 0) for name in _COUNTS}
-        found[Facet("count", "not scored")] = told["planned"] - told["scored"]
+        derived = _derived(told, verdicts, len(self._manifest["orders"]))
+        found |= {Facet("count", name): n for name, n in derived.items()}
         for kind, name in (("failure", "failures"), ("rule", "violations"), ("warning", "warnings")):
             found |= {Facet(kind, key): n for key, n in told[name].items()}
+        if row.item is not None and self._hidden and any(row.item.fields.get(name) for name in self._images):
+            found[Facet("warning", "images not shown")] = 1
         found |= _standings(row, told)
         found |= {Facet("preferred", side): n for side, n in told.get("preference", {}).items()}
         found[Facet("count", "side known")] = sum(told.get("preference", {}).values()) + told.get("flips", 0)
@@ -163,6 +198,7 @@ class RunRows:
             found[Facet("valued", "composite")] = told["composite"]["n"]
         for name, fact in {**told["criteria"], **told["fields"]}.items():
             found[Facet("preset", name)] = fact["set_in_code"]
+            found[Facet("unread", name)] = sum(fact["failures"].values())
             found |= {Facet("unread", name, failure): n for failure, n in fact["failures"].items()}
         values = self._values(verdicts)
         for name, counts in values.items():
@@ -215,6 +251,37 @@ class RunRows:
         extra = {name: value for name, value in row.item.extra.items() if value is not None}
         fields = {name: plain(value) for name, value in row.item.fields.items() if value is not None}
         return {**told, "fields": fields, "extra": extra, "labels": self._labels.get(row.item.id, {})}
+
+
+def confusion(name: str, judge: str, people: str) -> Facet:
+    """That a judge gives a field one value and most people another, or the same."""
+    return Facet("confusion", name, f"judge {judge}, people {people}")
+
+
+def _derived(told: Mapping[str, Any], verdicts: Mapping[TrialKey, Verdict], orders: int) -> dict[str, int]:
+    """Counts of a row that its figures don't have under one name."""
+    asked = Counter(key.repeat for key in verdicts)
+    before, after = (told["violation_rate"][f"{when}_re_ask"] for when in ("before", "after"))
+    return {
+        "not scored": told["planned"] - told["scored"],
+        "asked": sum(n == orders for n in asked.values()),
+        "readable first replies": before["trials"],
+        "first replies that break a rule": before["violated"],
+        "readable replies": after["trials"],
+        "replies that break a rule": after["violated"],
+        "known latency": sum(v.calls > 0 and v.usage.latency_s is not None for v in verdicts.values()),
+    }
+
+
+def _usage(verdicts: Iterable[Verdict]) -> dict[str, float | None]:
+    """What calls took: tokens where any server told them, money where all is known, seconds of the slowest trial."""
+    of = [verdict.usage for verdict in verdicts if verdict.calls]
+    tokens = [[u.prompt_tokens for u in of], [u.completion_tokens for u in of], [u.cached_tokens for u in of]]
+    costs, seconds = [u.cost_usd for u in of], [u.latency_s for u in of if u.latency_s is not None]
+    known = [[n for n in one if n is not None] for one in tokens]
+    sums = [sum(one) if one else None for one in known]
+    cost = None if None in costs or not costs else math.fsum(c for c in costs if c is not None)
+    return dict(zip(USAGE, (*sums, cost, max(seconds, default=None)), strict=True))
 
 
 def _standings(row: StoredRow, told: Mapping[str, Any]) -> Counter[Facet]:

@@ -11,10 +11,10 @@ from typing import Any
 
 from evenhand import facts
 from evenhand.agreeing import Labels, agreement_facts, judged
-from evenhand.beside import together_facts
+from evenhand.beside import Beside, together_facts
 from evenhand.comparing import comparison_facts
 from evenhand.errors import InputError
-from evenhand.facets import FacetTable, Row, RunRows, legal_values
+from evenhand.facets import Facet, FacetTable, Row, RunRows, legal_values
 from evenhand.ranking import ranking
 from evenhand.rubric.model import Rubric
 from evenhand.scores import of_column
@@ -23,6 +23,7 @@ from evenhand.store import Store
 
 #: Systems that are compared each with each; of more, nobody reads the table.
 MOST_SYSTEMS = 30
+SPREAD = "spread of runs"
 
 
 @dataclass(slots=True)
@@ -59,10 +60,17 @@ class ReportedRun:
         """The rows once more, without details; nothing is counted."""
         return iter(self._rows(details=False))
 
-    def read(self, *, details: bool) -> Iterator[tuple[Row, list[int]]]:
-        """The rows in input order, each with the numbers of its facets."""
+    def read(self, *, details: bool, beside: Beside | None = None) -> Iterator[tuple[Row, list[int]]]:
+        """The rows in input order, each with the numbers of its facets; beside other runs with those of what differs.
+
+        Cells then have the run, and the spread (`SPREAD`) of the item's values.
+        """
         self.rows = self._rows(details=details)
         for row in self.rows:
+            if beside is not None:
+                values = beside.values(row.id)
+                row.cells.update(run=self.name, **{SPREAD: beside.spread(values)})
+                row.facets.update({Facet("count", name): 1 for name in beside.counts(values)})
             yield row, self.facets.add(row.facets)
 
     def _rows(self, *, details: bool) -> RunRows:
@@ -78,8 +86,8 @@ class ReportedRun:
             slice -> summary of the slice), ``distributions`` and ``distributions_by`` (counts of verdicts: field ->
             value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`; ``comparison_note``
             tells why systems are not compared), ``ranking`` (`evenhand.Run.ranking`) and ``agreement``
-            (`evenhand.Run.agreement`), each None where there is none, and ``labels`` (rows
-            with labels, and of them those on which judge and people differ in a field).
+            (`evenhand.Run.agreement`), each None where there is none, and ``labels`` (counts of what people labelled,
+            see `evenhand.facets.RunRows`).
         """
         if self.rows is None:
             for _ in self.read(details=False):

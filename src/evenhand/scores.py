@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from evenhand import facts
 from evenhand._words import counted
@@ -37,6 +37,7 @@ class Scores:
         asked: Question -> what is asked, as a key; nothing where texts are not kept.
         unit: What a cluster is, in a word or two.
         warnings: What to know of the whole.
+        paired_by: What a question is here: "id" of an item, or "question" where it is what was asked.
     """
 
     by: str
@@ -47,6 +48,7 @@ class Scores:
     asked: dict[str, str] = field(default_factory=dict)
     unit: str = QUESTION
     warnings: list[str] = field(default_factory=list)
+    paired_by: Literal["id", "question"] = "question"
 
     def add(self, system: str, question: str, cluster: str, verdicts: Iterable[Verdict], how: _How) -> None:
         """Take one answer; a verdict without a value of a measure counts in planned only."""
@@ -72,6 +74,7 @@ class Scores:
             for system, scores in systems.items():
                 systems[system] = _renamed(scores, self.asked)
         self.clusters = {self.asked.get(own, own): cluster for own, cluster in self.clusters.items()}
+        self.paired_by = "question"
         self.warnings.append("the runs have no id in common: their answers are paired by question")
 
     def several(self) -> Iterator[str]:
@@ -153,7 +156,7 @@ def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "
     """
     hows = {name: _How.of(rubric, value) for name, (_, rubric) in runs.items()}
     first = next(iter(hows.values()))
-    scores = Scores("run", first.measures)
+    scores = Scores("run", first.measures, paired_by="id")
     scales = {
         name: [(c.name, c.scale.bottom, c.scale.top) for c in rubric.criteria] for name, (_, rubric) in runs.items()
     }

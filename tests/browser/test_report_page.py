@@ -153,10 +153,10 @@ def test_runs_stand_side_by_side(tmp_path: Path, opened: Open) -> None:
         script = write_script(tmp_path / name, ("It is 7.", {**GOOD, "truth": truth}), (None, GOOD))
         judge(rows(20), rubric(SCORE), script, out=tmp_path / f"run-{name}")
     page = opened(write_report([tmp_path / "run-a", tmp_path / "run-b"], tmp_path / "report.html"))
-    wait_count(page, "40 of 40 items")
+    wait_count(page, "40 of 40 rows; 20 items")
     assert ids_of(page)[:2] == ["i7", "i7"]
-    page.get_by_role("region", name="Greatest differences first").get_by_role("link", name="i7").click()
-    wait_count(page, "2 of 40 items")
+    page.get_by_role("region", name="Greatest differences first").get_by_role("link", name="i7").first.click()
+    wait_count(page, "2 of 40 rows; 1 item")
     page.get_by_role("grid").get_by_role("row", name="i7").first.click()
     dialog = page.get_by_role("dialog", name="i7")
     first = dialog.get_by_text("Run ").first.inner_text()

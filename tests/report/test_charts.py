@@ -11,7 +11,7 @@ import pytest
 
 from evenhand import write_report
 from evenhand.errors import InputError, MissingExtraError
-from evenhand.report.sections import Cell, Table
+from evenhand.report.figures import Cell, Table
 from rubric_texts import rubric
 from runs import SCORE, rows, run_it
 

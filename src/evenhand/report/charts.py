@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from evenhand._words import visible
 from evenhand.errors import MissingExtraError
-from evenhand.report.sections import Cell, Table
+from evenhand.report.figures import Cell, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,8 +104,11 @@ def _means(figure: Figure, table: Table) -> bool:
     rows = [row for row in table.rows if row[1].value is not None]
     if not rows or table.scale is None:
         return False
-    figure.set_size_inches(6.5, 0.7 + 0.32 * len(rows))
+    figure.set_size_inches(5.4, 0.6 + 0.3 * len(rows))
     axes = figure.add_subplot()
+    low, high = table.scale
+    if low < 0 < high:
+        axes.axvline(0, color=_SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
     for place, row in enumerate(rows):
         ends = [float(end) for end in re.findall(r"-?\d+\.\d+", row[2].text)] if " to " in row[2].text else []
         if len(ends) == 2:
@@ -113,7 +116,6 @@ def _means(figure: Figure, table: Table) -> bool:
         axes.plot([float(row[1].value or 0)], [place], color=_INK, marker="o", markersize=5)
     axes.set_yticks(range(len(rows)), [_label(row[0].text) for row in rows], parse_math=False)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    low, high = table.scale
     axes.set_xlim(low - (high - low) * 0.02, high + (high - low) * 0.02)
     _plain(axes)
     return True
@@ -149,7 +151,7 @@ def _own(drawn: bytes, name: str, caption: str) -> str:
     root.attrib.pop("height")
     title, described = ElementTree.Element(f"{_SVG}title"), ElementTree.Element(f"{_SVG}desc")
     title.text = _label(caption)
-    described.text = "The table after it has the same numbers."
+    described.text = "The table before it has the same numbers."
     for element, own in ((title, f"{name}-title"), (described, f"{name}-desc")):
         element.set("id", own)
     root[:0] = [title, described]

@@ -11,7 +11,8 @@ import hashlib
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.metadata import version
@@ -20,24 +21,31 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from evenhand._words import failure
 from evenhand.beside import Beside
-from evenhand.facets import Facet, FacetTable, Row
-from evenhand.report.sections import Cell, Section, Sections, Table
+from evenhand.facets import USAGE, Facet, FacetTable, Row
+from evenhand.report.figures import Cell, Section, Table
+from evenhand.report.sections import Sections
 from evenhand.report.together import together
-from evenhand.reported import Reported, ReportedRun
+from evenhand.reported import SPREAD, Reported, ReportedRun
 
 #: A table's chart as SVG, or nothing.
 Drawn = Callable[[Table], str]
 _SCRIPTS = ("data.js", "marks.js", "table.js", "detail.js", "report.js")
-SPREAD = "spread of runs"
 _CHUNK_ROWS = 500
 _CHUNK_CHARS = 4_000_000
 _MOST_STATICS = 64
-_HIDDEN = [Facet("count", name) for name in ("planned", "bad_rows", "side known")]
+#: What nearly all rows have, or too much of to be chosen from a list: figures lead to it all the same.
+_HIDDEN = [
+    Facet("count", name)
+    for name in ("planned", "rows_scored", "bad_rows", "side known", "asked", "calls", "known latency",
+                 "readable first replies", "readable replies")
+]  # fmt: skip
+_UNLISTED = ("valued", "confusion")
 _GROUPS = {
     "run": "run", "count": "outcome", "failure": "not scored", "rule": "rule broken", "warning": "warning",
     "preferred": "preferred", "column": "column", "value": "value", "unread": "no value", "preset": "set in code",
-    "valued": "has a value", "label": "people", "system": "system",
+    "valued": "has a value", "label": "people", "system": "system", "confusion": "people",
 }  # fmt: skip
 
 
@@ -58,20 +66,20 @@ def write_page(reported: Reported, path: Path, *, charts: bool = False) -> None:
         rows = _Rows(file, reported)
         rows.write()
         told = reported.facts()
-        parts = list(_parts(reported, told, _drawing() if charts else lambda _: ""))
+        links = _Links(reported.facets.ids, rows.columns)
+        parts = list(_parts(reported, told, links, _drawing() if charts else lambda _: ""))
         body = [_tag("div", html, id=f"part-{number}") for number, (_, html) in enumerate(parts)]
-        file.write("\n".join([_header(reported, told, [name for name, _ in parts]), *body, _items(), ""]))
+        file.write("\n".join([_header(reported, told, links, [name for name, _ in parts]), *body, _items(), ""]))
         file.write(f"{_block('head', rows.head())}{_tag('script', script, safe=True)}\n</body></html>\n")
 
 
-def _parts(reported: Reported, told: dict[str, Any], drawn: Drawn) -> Iterator[tuple[str, str]]:
+def _parts(reported: Reported, told: dict[str, Any], links: _Links, drawn: Drawn) -> Iterator[tuple[str, str]]:
     """The figures in parts, each with its name: sections, or of several runs those of each as one."""
-    ids = reported.facets.ids
     several = len(reported.runs) > 1
-    for section in together(told):
-        yield section.title, _section(section, ids, drawn)
+    for section in together(told, [run.rubric for run in reported.runs]):
+        yield section.title, _section(section, links, drawn)
     for run, facts in zip(reported.runs, told["runs"], strict=True):
-        sections = [(s.title, _section(s, ids, drawn)) for s in Sections(facts, run.rubric, several=several)]
+        sections = [(s.title, _section(s, links, drawn)) for s in Sections(facts, run.rubric, several=several)]
         if several:
             yield run.name, _tag("h1", _bidi(run.name)) + "".join(html for _, html in sections)
         else:
@@ -128,8 +136,9 @@ class _Rows:
     count: int = 0
     statics: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
+    filled: Counter[str] = field(default_factory=Counter)
     _lines: list[str] = field(default_factory=list)
-    _index: list[tuple[str, list[Any], list[int], list[int] | int]] = field(default_factory=list)
+    _index: list[tuple[str, str, list[Any], list[int], list[int] | int]] = field(default_factory=list)
     _chars: int = 0
 
     def write(self) -> None:
@@ -137,19 +146,18 @@ class _Rows:
         names = [name for run in self.reported.runs for name in run.columns()]
         self.columns = [*(["run", SPREAD] if beside else []), *dict.fromkeys(names)]
         for number, run in enumerate(self.reported.runs):
-            for row, ids in run.read(details=True):
-                cells = row.cells
-                if beside is not None:
-                    cells = {**cells, "run": run.name, SPREAD: beside.spread(beside.values(row.id))}
-                self._add(row, [cells.get(name) for name in self.columns], ids, number)
+            for row, ids in run.read(details=True, beside=beside):
+                self._add(row, [row.cells.get(name) for name in self.columns], ids, number)
         self._flush()
 
     def _add(self, row: Row, cells: list[Any], ids: list[int], run: int) -> None:
         counts = list(row.facets.values())
-        self._index.append((row.id, cells, ids, counts if max(counts, default=1) > 1 else 0))
+        self._index.append((row.id, row.question, cells, ids, counts if max(counts, default=1) > 1 else 0))
+        self.filled.update(name for name, value in zip(self.columns, cells, strict=True) if value is not None)
         detail = {**(row.detail or {}), "run": run}
         for trial in detail["trials"]:
             trial["prompt"] = [self._message(message) for message in trial["prompt"]]
+            trial["verdict"]["failure"] = failure(trial["verdict"].get("failure") or "")
         line = _json(detail)
         self._lines.append(line)
         self._chars += len(line)
@@ -171,8 +179,9 @@ class _Rows:
             return
         number = len(self.starts)
         self.starts.append(self.count - len(self._lines))
-        ids, cells, facets, counts = zip(*self._index, strict=True)
+        ids, questions, cells, facets, counts = zip(*self._index, strict=True)
         index = {"ids": ids, "cells": list(zip(*cells, strict=True)), "facets": facets, "counts": counts}
+        index["questions"] = questions
         self.file.write(_block(f"index-{number}", index, kind="index"))
         self.file.write(_packed(f"chunk-{number}", "\n".join(self._lines)))
         self._lines, self._index, self._chars = [], [], 0
@@ -182,6 +191,8 @@ class _Rows:
         texts = {name for run in self.reported.runs if run.rows is not None for name in run.rows.texts}
         return {
             "columns": self.columns,
+            "hidden": [n for n, name in enumerate(self.columns) if name in USAGE and not self.filled[name]],
+            "summed": [n for n, name in enumerate(self.columns) if name in USAGE[:-1]],
             "starts": self.starts,
             "statics": list(self.statics),
             "facets": list(_facets(self.reported.facets, texts)),
@@ -192,7 +203,7 @@ class _Rows:
 def _facets(table: FacetTable, texts: set[str]) -> Iterator[dict[str, Any]]:
     """What rows can be filtered by; without a group where nobody would choose it from a list."""
     for facet in table.ids:
-        shown = facet.kind != "valued" and not (facet.kind == "system" and facet.name == "n") and facet not in _HIDDEN
+        shown = facet.kind not in _UNLISTED and facet[:2] != ("system", "n") and facet not in _HIDDEN
         shown = shown and not (facet.kind == "column" and facet.name in texts)
         group = facet.name if facet.kind in ("column", "value") else _GROUPS[facet.kind]
         yield {
@@ -211,9 +222,9 @@ def facet_label(facet: Facet) -> str:
         return facet.name.replace("_", " ")
     if facet.kind == "system":
         return f"{facet.value}: {facet.name}"
-    if facet.kind == "unread":
-        return f"{facet.name}: {facet.value}"
-    return f"{_GROUPS[facet.kind]}: {facet.name}"
+    if facet.kind in ("unread", "confusion"):
+        return f"{facet.name}: {failure(facet.value) or 'no value'}"
+    return f"{_GROUPS[facet.kind]}: {failure(facet.name) if facet.kind == 'failure' else facet.name}"
 
 
 def _run(run: ReportedRun) -> dict[str, Any]:
@@ -259,13 +270,49 @@ def _bidi(text: str) -> str:
     return _tag("bdi", escape(text)) if text else ""
 
 
-def _header(reported: Reported, told: dict[str, Any], parts: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Where cells lead.
+
+    Attributes:
+        ids: Facet -> number.
+        columns: Names of the columns of the items.
+    """
+
+    ids: Mapping[Facet, int]
+    columns: Sequence[str]
+
+    def html(self, cell: Cell) -> str:
+        """A cell's text, as a link where it leads to verdicts or an item."""
+        text = _bidi(cell.text)
+        if cell.item is not None:
+            href = f"#id={quote(cell.item, safe='', errors='backslashreplace')}"
+            return _tag("a", text, href=href, aria_label=f"{cell.text}: show item {cell.item}")
+        wanted = (*cell.facets, *cell.either)
+        if not wanted or not all(facet in self.ids for facet in wanted):
+            return text
+        parts = {
+            "f": ",".join(str(self.ids[facet]) for facet in cell.facets),
+            "e": ",".join(str(self.ids[facet]) for facet in cell.either),
+            "by": cell.same,
+            "s": f"-{self.columns.index(cell.sort) + 1}" if cell.sort else "",
+        }
+        told = ", ".join(filter(None, (*map(facet_label, cell.facets), " or ".join(map(facet_label, cell.either)))))
+        href = "&".join(f"{name}={value}" for name, value in parts.items() if value)
+        return _tag("a", text, href=f"#{href}", aria_label=f"{cell.text}: show {told}")
+
+
+def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequence[str]) -> str:
     several = len(reported.runs) > 1
-    lead = "".join(_tag("p", escape(_coverage(run))) for run in told["runs"]) if not several else ""
+    lead = ""
+    for run, facts in zip(reported.runs, told["runs"], strict=True):
+        pieces = Sections(facts, run.rubric, several=several).lead()
+        line = "".join(_bidi(piece) if isinstance(piece, str) else links.html(piece) for piece in pieces)
+        lead += _tag("p", *((_bidi(run.name), ": ") if several else ()), line)
     made = f"Figures of {told['value']} values, written by evenhand {version('evenhand')}. "
     note = "Every underlined number leads to the verdicts behind it; every verdict to its prompt and raw replies."
-    links = [_tag("a", _bidi(name), href=f"#part-{number}") for number, name in enumerate(parts)]
-    links.append(_tag("a", "All items", href="#items"))
+    contents = [_tag("a", _bidi(name), href=f"#part-{number}") for number, name in enumerate(parts)]
+    contents.append(_tag("a", "All items", href="#items"))
     return (
         _tag(
             "header",
@@ -273,63 +320,45 @@ def _header(reported: Reported, told: dict[str, Any], parts: Sequence[str]) -> s
             lead,
             _tag("p", escape(made + note), class_="soft"),
         )
-        + _tag("nav", _tag("ul", *(_tag("li", link) for link in links)), aria_label="Parts of the report")
+        + _tag("nav", _tag("ul", *(_tag("li", link) for link in contents)), aria_label="Parts of the report")
         + "<main>"
     )
 
 
-def _coverage(run: dict[str, Any]) -> str:
-    told = run["summary"]
-    share = "no rows" if told["coverage"] is None else f"coverage {told['coverage']:.1%} of {told['rows']:,} rows"
-    rubric = told["rubric"]
-    return (
-        f"{rubric['name']} version {rubric['version']} judged by {told['judge']['spec']}: {told['scored']:,} of "
-        f"{told['planned']:,} scored; {share}; "
-        + (told["judge"]["status"] if run["agreement"] is None else "labels of people beside it")
-    )
-
-
-def _section(section: Section, ids: dict[Facet, int], drawn: Drawn) -> str:
+def _section(section: Section, links: _Links, drawn: Drawn) -> str:
     notes = "".join(_tag("p", _bidi(note)) for note in section.notes)
-    tables = "".join(_table(table, ids, drawn) for table in section.tables)
+    tables = "".join(_table(table, links, drawn) for table in section.tables)
     return _tag("section", _tag("h2", _bidi(section.title)), notes, _tag("div", tables, class_="tables"))
 
 
-def _table(table: Table, ids: dict[Facet, int], drawn: Drawn) -> str:
+def _table(table: Table, links: _Links, drawn: Drawn) -> str:
     numbers = ["number" if all(map(_is_number, column)) else "" for column in zip(*table.rows, strict=True)]
     head = "".join(
         _tag("th", _bidi(name), scope="col", class_=kind) if name else _tag("td")
         for name, kind in zip(table.columns, numbers or [""] * len(table.columns), strict=True)
     )
-    rows = "".join(_row(row, ids) for row in table.rows)
+    rows = "".join(_row(row, links) for row in table.rows)
     inner = _tag("caption", _bidi(table.caption)) + _tag("thead", _tag("tr", head)) + _tag("tbody", rows)
     told = _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
     chart = drawn(table)
     if chart:
         chart = _tag("div", chart, class_="wide", tabindex="0", role="region", aria_label=f"Chart: {table.caption}")
-    return _tag("div", chart, told, class_="shown")
+    return _tag("div", told, chart, class_="shown")
 
 
 def _is_number(cell: Cell) -> bool:
     return cell.value is not None or bool(cell.facets)
 
 
-def _row(cells: Sequence[Cell], ids: dict[Facet, int]) -> str:
-    heading = _tag("th", _cell(cells[0], ids), scope="row")
-    return _tag(
-        "tr",
-        heading,
-        *(_tag("td", _cell(cell, ids), class_="number" if _is_number(cell) else "") for cell in cells[1:]),
-    )
+def _row(cells: Sequence[Cell], links: _Links) -> str:
+    heading = _tag("th", links.html(cells[0]), scope="row")
+    return _tag("tr", heading, *(_tag("td", links.html(cell), class_=_kind(cell)) for cell in cells[1:]))
 
 
-def _cell(cell: Cell, ids: dict[Facet, int]) -> str:
-    text = _bidi(cell.text)
-    if cell.item is not None:
-        return _tag("a", text, href=f"#id={quote(cell.item, errors='backslashreplace')}")
-    if not cell.facets or not all(facet in ids for facet in cell.facets):
-        return text
-    return _tag("a", text, href=f"#f={','.join(str(ids[facet]) for facet in cell.facets)}")
+def _kind(cell: Cell) -> str:
+    if not _is_number(cell):
+        return ""
+    return "number zero" if cell.value == 0 and not cell.facets else "number"
 
 
 def _items() -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from evenhand._words import visible
+from evenhand._words import failure, visible
 from evenhand.facets import Facet, Row
-from evenhand.report.sections import Section, Sections
+from evenhand.report.figures import Section
+from evenhand.report.sections import Sections
 from evenhand.report.together import together
 from evenhand.reported import Reported, ReportedRun
 
@@ -33,7 +34,7 @@ def write_markdown(reported: Reported, path: Path) -> None:
     told = reported.facts()
     several = len(reported.runs) > 1
     with _open(path) as file:
-        for section in together(told):
+        for section in together(told, [run.rubric for run in reported.runs]):
             file.writelines(f"{line}\n" for line in _lines(section))
         for run, facts in zip(reported.runs, told["runs"], strict=True):
             file.write(f"# Report of {_markdown(run.name)}\n")
@@ -107,8 +108,11 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _case(row: Row, run: ReportedRun) -> str:
     kind, reasons = _outcome(row)
     said = {rule.id: rule.say for rule in run.rubric.rules}
-    inner = [f"<{kind} message={_xml(reason.name)} type={_xml(reason.kind)}>{escape(_legal(said.get(reason.name, '')))}"
-             f"</{kind}>" for reason in reasons]  # fmt: skip
+    inner = [
+        f"<{kind} message={_xml(failure(reason.name))} type={_xml(reason.kind)}>"
+        f"{escape(_legal(said.get(reason.name, '')))}</{kind}>"
+        for reason in reasons
+    ]
     return f"<testcase classname={_xml(run.rubric.name)} name={_xml(row.id)}>{''.join(inner)}</testcase>\n"
 
 

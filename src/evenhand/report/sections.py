@@ -4,59 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from evenhand._words import usd
-from evenhand.facets import Facet
-from evenhand.report.cells import estimate_cells, mean_cells
+from evenhand._words import failure, percent
+from evenhand.facets import USAGE, Facet, confusion
+from evenhand.report.figures import (
+    MEANS,
+    Cell,
+    Section,
+    Table,
+    count,
+    differences,
+    dollars,
+    estimated,
+    mean_row,
+    scale_of,
+    seconds,
+    share,
+    with_mean,
+)
 from evenhand.rubric.model import Rubric
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of a table.
-
-    Attributes:
-        text: What is shown.
-        facets: The verdicts behind it are those that have all of these; none for a cell that leads nowhere.
-        value: The figure in full; None for a cell of words.
-        item: The id of the item that it leads to.
-    """
-
-    text: str
-    facets: tuple[Facet, ...] = ()
-    value: int | float | None = None
-    item: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; the first cell of a row is its heading.
-
-    Attributes:
-        caption: What it shows.
-        columns: Headings.
-        rows: Cells.
-        chart: What may be drawn of it: "shares" (all columns but the first as counts of one whole), or "means" (mean
-            and interval in the second and third column).
-        scale: Ends of the scale of means.
-    """
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    chart: Literal["shares", "means"] | None = None
-    scale: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a report."""
-
-    title: str
-    notes: Sequence[str] = ()
-    tables: Sequence[Table] = field(default_factory=list)
 
 
 class Sections:
@@ -75,24 +42,22 @@ class Sections:
 
     def __iter__(self) -> Iterator[Section]:
         made = (
-            self._headline(), self._judge(), self._spread(), *map(self._slices, self._told["by"]), self._systems(),
-            self._standings(), self._orders(), self._rules(), self._failures(), self._service(), self._agreement(),
+            self._headline(), self._judge(), self._spread(), *map(self._slices, self._told["by"]), self._tasks(),
+            self._systems(), self._standings(), self._orders(), self._rules(), self._failures(), self._service(),
+            self._agreement(),
         )  # fmt: skip
         return (section for section in made if section is not None)
 
     def _n(self, n: int | None, *facets: Facet) -> Cell:
         """A count that leads to what it counts."""
-        if n is None:
-            return Cell("-")
-        return Cell(f"{n:,}", (*self._run, *facets) if n and facets else (), n)
+        return count(n, *self._run, *facets)
+
+    def _to(self, *facets: Facet, sort: str = "") -> Cell:
+        """Where figures lead that are no counts."""
+        return Cell("", (*self._run, *facets), sort=sort)
 
     def _count(self, name: str, n: int | None = None) -> Cell:
         return self._n(self._summary.get(name) if n is None else n, Facet("count", name))
-
-    def _mean(self, name: str, fact: Mapping[str, Any], *facets: Facet) -> list[Cell]:
-        mean, interval, _ = mean_cells(fact)
-        n = self._n(fact["n"], *(facets or (Facet("valued", name),)))
-        return [Cell(name), Cell(mean, n.facets, fact["mean"]), Cell(interval), n]
 
     def _headline(self) -> Section:
         told = self._summary
@@ -101,37 +66,48 @@ class Sections:
             [Cell("planned (rows x repeats)"), self._count("planned")],
             [Cell("scored"), self._count("scored")],
             [Cell("not scored"), self._count("not scored", told["planned"] - told["scored"])],
-            [Cell("coverage (scored rows / rows)"), _share(told["coverage"])],
+            [Cell("scored rows"), self._count("rows_scored")],
+            [Cell("coverage (scored rows / rows)"), self.coverage()],
         ]
+        if told["null_answers"]:
+            counts.append([Cell("answers that are null: no text at all"), self._count("null_answers")])
         notes = [self._validation()]
         if told["planned"] and not told["scored"]:
             notes.append("Nothing was scored: this run says nothing about its items.")
-        if told["null_answers"]:
-            notes.append(f"{told['null_answers']} answers are null: no text at all, not an empty one.")
         return Section("Headline", notes, [*self._means(), Table("Coverage", ["", "n"], counts)])
+
+    def coverage(self) -> Cell:
+        """The share of rows that are scored."""
+        return share(self._summary["coverage"], self._to(Facet("count", "rows_scored")))
+
+    def lead(self) -> list[Cell | str]:
+        """What was judged by what, and how much of it, as one line of words and figures."""
+        told, rubric = self._summary, self._summary["rubric"]
+        validated = told["judge"]["status"] if self._told["agreement"] is None else "labels of people beside it"
+        rows = self._n(told["rows"], Facet("run", self._told["run"]))
+        of = ["no rows"] if told["coverage"] is None else ["coverage ", self.coverage(), " of ", rows, " rows"]
+        by = f"{rubric['name']} version {rubric['version']} judged by {told['judge']['spec']}: "
+        return [by, self._count("scored"), " of ", self._count("planned"), " scored; ", *of, f"; {validated}"]
 
     def _means(self) -> list[Table]:
         """Figures of all fields with numbers, the composite first; shares are under distributions."""
-        fields = {**self._summary["criteria"], **self._summary["fields"]}
-        whole = self._summary["composite"]
-        rows = [[*self._mean("composite", whole), Cell("")]] if whole else []
-        for name, fact in fields.items():
-            if "mean" in fact:
-                failures = ", ".join(f"{failure} {n}" for failure, n in fact["failures"].items())
-                rows.append([*self._mean(name, fact), Cell(failures)])
+        rows = []
+        for name, fact in with_mean(self._summary).items():
+            missing = sum(fact.get("failures", {}).values())
+            cells = mean_row(name, fact, self._to(Facet("valued", name)))
+            rows.append([*cells, self._n(missing, Facet("unread", name)) if name != "composite" else Cell("")])
         if not rows:
             return []
         bounds = [c.scale for c in self._rubric.criteria if c.scale.numeric]
         ends = {(float(scale.bottom), float(scale.top)) for scale in bounds}
         scale = next(iter(ends)) if len(ends) == 1 else None
-        columns = ["", "mean", "95% interval", "n", "missing"]
-        return [Table(f"Means ({self._summary['value']} values)", columns, rows, "means" if scale else None, scale)]
+        caption = f"Means ({self._summary['value']} values)"
+        return [Table(caption, [*MEANS, "missing"], rows, "means" if scale else None, scale)]
 
     def _validation(self) -> str:
-        labels = self._told["agreement"]
-        if labels is None:
+        if self._told["agreement"] is None:
             return f"The judge is {self._summary['judge']['status']}: no labels of people were given."
-        return f"The judge is set against the labels of {labels['items']['both']} items; see agreement."
+        return "The judge is set against labels of people; see agreement."
 
     def _judge(self) -> Section:
         plan, judge, rubric = self._told["plan"], self._summary["judge"], self._summary["rubric"]
@@ -174,32 +150,56 @@ class Sections:
 
     def _slices(self, column: str) -> Section:
         told = self._told["by"][column]
-        measures = list(dict.fromkeys(name for part in told.values() for name in with_mean(part)))
+        measures = dict.fromkeys(name for part in told.values() for name in with_mean(part))
         rows = []
         for name, part in told.items():
             where = Facet("column", column, name)
-            of = [with_mean(part).get(measure) for measure in measures]
-            links = [(*self._run, where, Facet("valued", measure)) for measure in measures]
-            means = [
-                Cell("-") if fact is None else Cell(" ".join(_short(fact)), link if fact["n"] else (), fact["mean"])
-                for fact, link in zip(of, links, strict=True)
-            ]
             scored = self._n(part["scored"], where, Facet("count", "scored"))
             planned = self._n(part["planned"], where, Facet("count", "planned"))
-            rows.append([Cell(name), planned, scored, *means, *self._preferences(part, where)])
-        columns = ["", "planned", "scored", *(f"{measure}: mean, 95% interval" for measure in measures)]
-        columns += self._sides()
-        tables = [Table(f"Figures by {column}", columns, rows)]
+            rows.append([Cell(name), planned, scored, *self._preferences(part, where)])
+        tables = [Table(f"Coverage by {column}", ["", "planned", "scored", *self._sides()], rows)]
         spread = self._told["distributions_by"][column]
-        for name in self._told["distributions"]:
-            values = list(self._told["distributions"][name])
-            cells = [
-                [Cell(part), *(self._n(of[name][v], Facet("column", column, part), Facet("value", name, v))
-                               for v in values)]
-                for part, of in spread.items()
-            ]  # fmt: skip
-            tables.append(Table(f"{name} by {column}", ["", *values], cells, "shares"))
+        for name in dict.fromkeys((*measures, *self._told["distributions"])):
+            if name in measures:
+                tables.append(self._mean_by(column, name))
+            if name in self._told["distributions"]:
+                values = list(self._told["distributions"][name])
+                cells = [
+                    [Cell(part), *(self._n(of[name][v], Facet("column", column, part), Facet("value", name, v))
+                                   for v in values)]
+                    for part, of in spread.items()
+                ]  # fmt: skip
+                tables.append(Table(f"{name} by {column}, verdicts by value", ["", *values], cells, "shares"))
         return Section(f"By {column}", [], tables)
+
+    def _mean_by(self, column: str, name: str) -> Table:
+        rows = []
+        for part, summary in self._told["by"][column].items():
+            to = self._to(Facet("column", column, part), Facet("valued", name))
+            rows.append(mean_row(part, with_mean(summary).get(name), to))
+        scale = scale_of(self._rubric, name)
+        return Table(f"{name} by {column}", MEANS, rows, "means" if scale else None, scale)
+
+    def _tasks(self) -> Section | None:
+        """Means over categories and over all, where the rubric sums its scores up by task."""
+        told = self._summary["aggregate"]
+        if told is None or told["by"] not in self._told["by"]:
+            return None
+        whole = self._rubric.aggregate.composite
+        measure = "composite" if whole else next(c.name for c in self._rubric.criteria if c.scale.numeric)
+        rows = []
+        for category, means in (*told["categories"].items(), (None, told["overall"])):
+            members = [n for n, task in told["tasks"].items() if category in (None, task["category"])]
+            either = tuple(Facet("column", told["by"], name) for name in members) if category is not None else ()
+            to = Cell("", (*self._run, Facet("valued", measure)), either=either)
+            rows += [
+                mean_row(f"{category or 'all'}, mean of {kind}s", means[f"{kind}_mean"], to)
+                for kind in ("item", "task")
+                if f"{kind}_mean" in means
+            ]
+        caption = f"{measure} by category of {told['by']}"
+        scale = scale_of(self._rubric, measure)
+        return Section("By category", [], [Table(caption, MEANS, rows, "means" if scale else None, scale)])
 
     def _sides(self) -> list[str]:
         if "preference" not in self._summary:
@@ -216,7 +216,8 @@ class Sections:
         told, note = self._told["comparison"], self._told["comparison_note"]
         if told is None:
             return Section("Systems compared", [f"Systems are not compared: {note}."]) if note else None
-        return Section("Systems compared", [], [differences(told)])
+        column = self._told["comparison"]["by"]
+        return Section("Systems compared", [], differences(told, lambda name: Facet("column", column, name), self._run))
 
     def _standings(self) -> Section | None:
         told = self._told["ranking"]
@@ -224,13 +225,14 @@ class Sections:
             return None
         rows = []
         for one in told["systems"]:
-            rate = "-" if one["win_rate"] is None else f"{one['win_rate']:.3f}"
-            interval = f"{one['ci'][0]:.3f} to {one['ci'][1]:.3f}" if one["ci"] else "-"
+            to = self._to(Facet("system", "n", one["system"]))
+            rate = share(one["win_rate"], to)
+            interval = Cell(" to ".join(map(percent, one["ci"]))).leading(to) if one["ci"] else Cell("-")
             counts = [
                 self._n(one[name], Facet("system", name, one["system"]))
                 for name in ("n", "wins", "ties", "losses", "flips")
             ]
-            rows.append([Cell(one["system"]), Cell(rate, value=one["win_rate"]), Cell(interval), *counts])
+            rows.append([Cell(one["system"]), rate, interval, *counts])
         columns = ["", "win rate", "95% interval", "n", "wins", "ties", "losses", "changed with the order"]
         return Section("Systems ranked", [told["method"]], [Table("Win rates", columns, rows)])
 
@@ -245,7 +247,7 @@ class Sections:
                 Table(
                     "Steadiness",
                     columns,
-                    [self._mean("same side in both orders", told["agreement"], Facet("count", "side known"))],
+                    [mean_row("same side in both orders", told["agreement"], self._to(Facet("count", "side known")))],
                 )
             )
         return Section("Preference and order", [], tables)
@@ -268,12 +270,12 @@ class Sections:
                 for rule, n in found
             ]
         tables = [Table("Rules broken", ["", "severity", "verdicts", "what it says"], rows)] if rows else []
-        rates = self._summary["violation_rate"]
-        cells = [
-            [Cell(when.replace("_", " ")), Cell(str(rate["violated"]), value=rate["violated"]),
-             Cell(str(rate["trials"]), value=rate["trials"]), _share(rate["rate"])]
-            for when, rate in rates.items()
-        ]  # fmt: skip
+        cells = []
+        for when, replies in (("before", "first replies"), ("after", "replies")):
+            rate = self._summary["violation_rate"][f"{when}_re_ask"]
+            broken, read = Facet("count", f"{replies} that break a rule"), Facet("count", f"readable {replies}")
+            counted = [self._n(rate["violated"], broken), self._n(rate["trials"], read)]
+            cells.append([Cell(f"{when} the re-ask"), *counted, share(rate["rate"], self._to(read))])
         tables.append(Table("Readable replies that break a rule", ["", "break", "of", "share"], cells))
         counts = [Cell("verdicts that contradict themselves"), self._count("inconsistent")]
         tables.append(Table("Consistency", ["", "n"], [counts, [Cell("re-asked"), self._count("re_asked")]]))
@@ -283,13 +285,14 @@ class Sections:
         told = self._summary
         found = sorted(told["failures"].items(), key=lambda one: -one[1])
         rows = [
-            [Cell(name), self._n(n, Facet("failure", name)), Cell(told["errors"].get(name, ""))] for name, n in found
+            [Cell(failure(name)), self._n(n, Facet("failure", name)), Cell(told["errors"].get(name, ""))]
+            for name, n in found
         ]
         tables = [Table("Not scored, by class", ["", "n", "example"], rows)] if rows else []
         unread = [
-            [Cell(name), Cell(failure), self._n(n, Facet("unread", name, failure))]
+            [Cell(name), Cell(failure(class_)), self._n(n, Facet("unread", name, class_))]
             for name, fact in {**told["criteria"], **told["fields"]}.items()
-            for failure, n in fact["failures"].items()
+            for class_, n in fact["failures"].items()
         ]
         if unread:
             tables.append(Table("Fields without a value", ["", "class", "verdicts"], unread))
@@ -298,81 +301,66 @@ class Sections:
     def _service(self) -> Section:
         told, service = self._summary, self._told["service"]
         latency, tokens = service["latency_s"], told["tokens"]
+        called, timed = Facet("count", "calls"), Facet("count", "known latency")
+        cost, slowest = self._to(called, sort=USAGE[3]), self._to(timed, sort=USAGE[4])
+        each = self._to(Facet("count", "asked"), sort=USAGE[3])
         rows = [
-            [Cell("calls"), Cell(f"{told['calls']:,}", value=told["calls"])],
+            [Cell("calls"), self._count("calls")],
             [Cell("set in code, without a call"), self._count("set_in_code")],
             [Cell("replies repaired"), self._count("repaired")],
-            *([Cell(f"{name} tokens"), Cell(f"{tokens[name]:,}", value=tokens[name])] for name in tokens),
-            [Cell("cost"), _dollars(told["cost_usd"])],
-            [Cell("cost per 1,000 items"), _dollars(service["cost_per_1000_items"])],
-            [Cell(f"latency, median of {latency['n']:,} trials"), _seconds(latency["median"])],
-            [Cell("latency, 95th percentile"), _seconds(latency["p95"])],
+            *([Cell(f"{name} tokens"), self._tokens(name, tokens[name])] for name in tokens),
+            [Cell("cost"), dollars(told["cost_usd"], cost if told["cost_usd"] else Cell(""))],
+            [Cell("cost per 1,000 items"), dollars(service["cost_per_1000_items"], each)],
+            [Cell("trials of known latency"), self._n(latency["n"], timed)],
+            [Cell("latency, median"), seconds(latency["median"], slowest)],
+            [Cell("latency, 95th percentile"), seconds(latency["p95"], slowest)],
         ]
         return Section("Cost, tokens, latency", [], [Table("What the run took", ["", ""], rows)])
+
+    def _tokens(self, name: str, n: int) -> Cell:
+        to = self._to(Facet("count", "calls"), sort=f"{name} tokens")
+        return Cell(f"{n:,}", value=n).leading(to) if n else Cell("0", value=0)
 
     def _agreement(self) -> Section:
         told = self._told["agreement"]
         if told is None:
             return Section("Agreement with people", [f"{self._summary['judge']['status']}: no labels were given"])
-        rows = [
-            [Cell(name), Cell(statistic), *_estimated(figure["judge"]), *_estimated(figure["people"])[:2]]
-            for name, fact in told["fields"].items()
-            for statistic, figure in fact["statistics"].items()
-        ]
+        rows = []
+        for name, fact in told["fields"].items():
+            judge, people = (self._to(_labels(name, what)) for what in ("judge and people", "two people or more"))
+            for statistic, figure in fact["statistics"].items():
+                cells = [*estimated(figure["judge"], judge), *estimated(figure["people"], people)]
+                rows.append([Cell(name), Cell(statistic), *cells])
         columns = ["", "statistic", "judge and people", "95% interval", "n", "people among each other", "95% interval"]
-        people = f"people: {', '.join(told['people'])}; {told['items']['both']} items with labels"
-        counts = [[Cell(name), self._n(n, Facet("label", name))] for name, n in self._told["labels"].items()]
-        tables = [Table("Agreement", columns, rows), Table("Items with labels", ["", "items"], counts)]
-        return Section("Agreement with people", [people], tables)
+        tables = [Table("Agreement", [*columns, "n"], rows), self._labelled(list(told["fields"]))]
+        tables += [table for name, fact in told["fields"].items() if (table := self._confusion(name, fact)) is not None]
+        return Section("Agreement with people", [f"people: {', '.join(told['people'])}"], tables)
+
+    def _labelled(self, fields: Sequence[str]) -> Table:
+        counts = self._told["labels"]
+        what = ("judge and people", "judge and people differ", "two people or more")
+        rows = [[Cell("items with labels"), self._n(counts.get("labelled"), Facet("label", "labelled"))]]
+        for name in fields:
+            for kind in what:
+                facet = _labels(name, kind)
+                rows.append([Cell(facet.name), self._n(counts.get(facet.name, 0), facet)])
+        return Table("Labels and verdicts", ["", "n"], rows)
+
+    def _confusion(self, name: str, fact: Mapping[str, Any]) -> Table | None:
+        """The judge's values against what most people said."""
+        told = fact["confusion"]
+        if told is None or not told["n"] or self._rubric.output.field(name) is None:
+            return None
+        values = [str(value) for value in told["categories"]]
+        rows = []
+        for mine, of in zip(values, told["counts"], strict=True):
+            cells = [self._n(n, confusion(name, mine, theirs)) for theirs, n in zip(values, of, strict=True)]
+            rows.append([Cell(mine), *cells])
+        return Table(f"{name}: judge (rows) and {told['columns']} (columns)", ["", *values], rows)
 
 
-def differences(told: Mapping[str, Any]) -> Table:
-    """The table of a comparison, of `evenhand.comparing.comparison_facts`."""
-    rows = [
-        [
-            Cell(f"{one['b']} against {one['a']}"),
-            Cell(one["measure"]),
-            *_estimated(one["difference"])[:2],
-            Cell(str(one["questions"]), value=one["questions"]),
-            Cell("-" if one["p_adjusted"] is None else f"{one['p_adjusted']:.3g}", value=one["p_adjusted"]),
-            Cell(one["verdict"]),
-        ]
-        for one in told["comparisons"]
-    ]
-    columns = ["", "measure", "difference", "95% interval", "questions", "p (Holm)", "in words"]
-    return Table("Differences on the same questions", columns, rows)
-
-
-def with_mean(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a summary that are means, the composite first."""
-    found = {"composite": part["composite"]} if part["composite"] else {}
-    return found | {n: f for n, f in {**part["criteria"], **part["fields"]}.items() if "mean" in f}
-
-
-def _short(fact: Mapping[str, Any]) -> list[str]:
-    mean, interval, n = mean_cells(fact)
-    return [mean, f"({interval}; n {n})" if interval else f"(n {n})"]
-
-
-def _estimated(estimate: Mapping[str, Any] | None) -> list[Cell]:
-    if estimate is None:
-        return [Cell("-"), Cell("-"), Cell("-")]
-    value, interval, n = estimate_cells(estimate)
-    if estimate["value"] is None:
-        return [Cell("-"), Cell(str(estimate["reason"])), Cell(n, value=estimate["n"])]
-    return [Cell(value, value=estimate["value"]), Cell(interval), Cell(n, value=estimate["n"])]
-
-
-def _share(share: float | None) -> Cell:
-    return Cell("-") if share is None else Cell(f"{share:.1%}", value=share)
-
-
-def _dollars(amount: float | None) -> Cell:
-    return Cell("unknown") if amount is None else Cell(usd(amount), value=amount)
-
-
-def _seconds(seconds: float | None) -> Cell:
-    return Cell("not known") if seconds is None else Cell(f"{seconds:.2f} s", value=seconds)
+def _labels(name: str, what: str) -> Facet:
+    return Facet("label", f"{name}: {what}")
 
 
 def _plain(value: Mapping[str, Any]) -> str:

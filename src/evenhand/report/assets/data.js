@@ -1,7 +1,7 @@
 "use strict";
 // The data blocks of the page: inflated when they are needed, never run.
 
-const data = { head: null, ids: [], columns: [], facets: [], counts: [] };
+const data = { head: null, ids: [], questions: [], columns: [], facets: [], counts: [] };
 const opened = new Map(); // the chunks opened last, by number
 
 async function inflate(block) {
@@ -20,6 +20,7 @@ async function loadIndex() {
   const pieces = await Promise.all([...document.querySelectorAll("script.index")].map(inflateJson));
   for (const piece of pieces) {
     for (const id of piece.ids) data.ids.push(id);
+    for (const question of piece.questions) data.questions.push(question);
     piece.cells.forEach((values, c) => { for (const value of values) data.columns[c].push(value); });
     for (const facets of piece.facets) data.facets.push(facets);
     for (const counts of piece.counts) data.counts.push(counts);

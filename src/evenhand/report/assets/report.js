@@ -1,4 +1,6 @@
-// The page's state is its location hash: f facets, q search, id, s sort, item the row that is open.
+// The page's state is its location hash: f facets that all rows have, e facets of which each has one, by "id" or
+// "question": only those that rows of each of e share; q search, id, s sort, item the row that is open.
+const FILTERS = ["f", "e", "by", "q", "id"];
 
 const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 let searching = 0;
@@ -9,18 +11,30 @@ function go(next) {
   location.hash = new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all"; // empty would scroll to the top
 }
 
-const facetsOf = (now) => (now.f || "").split(",").filter(Boolean).map(Number).filter((f) => f in data.head.facets);
+const numbersOf = (text) => (text || "").split(",").filter(Boolean).map(Number).filter((f) => f in data.head.facets);
+const facetsOf = (now) => numbersOf(now.f);
 const openItem = (row) => go({ ...state(), item: row });
 const rowsOfId = (id) => data.ids.flatMap((other, row) => other === id ? [row] : []);
 const runOf = (row) => data.columns[0][row];
 
-function filtered(facets, found, id) {
+function filtered(now, found) {
+  const facets = facetsOf(now);
+  const either = numbersOf(now.e);
   const rows = [];
   for (let row = 0; row < data.ids.length; row++) {
-    if ((found && !found.has(row)) || (id !== undefined && data.ids[row] !== id)) continue;
-    if (facets.every((f) => data.facets[row].includes(f))) rows.push(row);
+    const has = data.facets[row];
+    if ((found && !found.has(row)) || (now.id !== undefined && data.ids[row] !== now.id)) continue;
+    if (facets.every((f) => has.includes(f)) && (!either.length || either.some((f) => has.includes(f)))) rows.push(row);
   }
-  return rows;
+  return either.length && now.by ? shared(rows, either, keysOf(now.by)) : rows;
+}
+
+const keysOf = (by) => by === "question" ? data.questions : data.ids;
+
+/** The rows whose key has rows of each facet. */
+function shared(rows, either, keys) {
+  const met = either.map((f) => new Set(rows.filter((row) => data.facets[row].includes(f)).map((row) => keys[row])));
+  return rows.filter((row) => met.every((of) => of.has(keys[row])));
 }
 
 /** How many verdicts the rows hold of the one thing that is filtered by; null where that says nothing. */
@@ -30,31 +44,52 @@ function verdictsOf(rows, facets) {
   return rows.reduce((sum, row) => sum + (data.counts[row] ? data.counts[row][data.facets[row].indexOf(counting[0])] : 1), 0);
 }
 
-function tellFilters(now, facets, rows, part) {
-  const verdicts = verdictsOf(rows, facets);
-  const all = data.ids.length.toLocaleString("en");
-  document.getElementById("count").textContent = rows.length.toLocaleString("en") + " of " + all + " items"
-    + (verdicts === null ? "" : "; occurs " + verdicts.toLocaleString("en") + "×")
+/** What the column that rows are sorted by comes to, where it can be added up. */
+function sumOf(rows) {
+  const column = table.sort ? table.sort.column - 1 : -1;
+  if (!data.head.summed.includes(column)) return "";
+  const sum = rows.reduce((all, row) => all + (data.columns[column][row] || 0), 0);
+  return "; " + sum.toLocaleString("en", { maximumSignificantDigits: 6 }) + " " + data.head.columns[column] + " in all";
+}
+
+function countOf(now, rows) {
+  const verdicts = verdictsOf(rows, facetsOf(now));
+  const several = data.head.runs.length > 1;
+  const distinct = (keys, noun) => {
+    const n = new Set(rows.map((row) => keys[row])).size;
+    return n.toLocaleString("en") + " " + noun + (n === 1 ? "" : "s");
+  };
+  return rows.length.toLocaleString("en") + " of " + data.ids.length.toLocaleString("en") + (several ? " rows" : " items")
+    + (several ? "; " + distinct(data.ids, "item") : "")
+    + (now.by === "question" ? "; " + distinct(data.questions, "question") : "")
+    + (verdicts === null ? "" : "; occurs " + verdicts.toLocaleString("en") + "×") + sumOf(rows);
+}
+
+function tellFilters(now, rows, part) {
+  const facets = facetsOf(now);
+  const either = numbersOf(now.e);
+  document.getElementById("count").textContent = countOf(now, rows)
     + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "");
   const chip = (label, rest) => el("button", { type: "button", class: "filter", dir: "auto", text: label + " ×",
     "aria-label": "Remove filter " + label, on: { click: () => go({ ...state(), ...rest }) } });
   document.getElementById("filters").replaceChildren(
     ...facets.map((f) => chip(data.head.facets[f].label, { f: facets.filter((other) => other !== f).join(",") })),
+    ...either.length ? [chip(either.map((f) => data.head.facets[f].label).join(" or ")
+      + (now.by ? ", the same " + now.by : ""), { e: "", by: "" })] : [],
     ...now.id === undefined ? [] : [chip("id = " + now.id, { id: "" })]);
   if (document.activeElement !== document.getElementById("search")) document.getElementById("search").value = now.q || "";
 }
 
 function apply(now) {
-  const facets = facetsOf(now);
   const several = data.head.runs.length > 1; // then the greatest disagreement comes first
   if (now.s === undefined && several) now.s = "-" + (data.head.columns.indexOf("spread of runs") + 1);
   const column = now.s === undefined ? -1 : Math.abs(parseInt(now.s, 10));
   table.sort = column >= 0 && column <= data.head.columns.length ? { column, down: now.s.startsWith("-") } : null;
   const query = (now.q || "").trim();
   const show = (found, part) => {
-    const rows = filtered(facets, found, now.id);
+    const rows = filtered(now, found);
     showRows(rows);
-    tellFilters(now, facets, rows, part);
+    tellFilters(now, rows, part);
   };
   const turn = ++searching;
   if (!query) return show(null, 1);
@@ -70,13 +105,13 @@ function apply(now) {
 async function onState(event) {
   const now = state();
   const before = event && event.oldURL ? new URLSearchParams(new URL(event.oldURL).hash.slice(1)) : null;
-  const same = before && ["f", "q", "s", "id"].every((key) => (before.get(key) || "") === (now[key] || ""));
+  const same = before && [...FILTERS, "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
   if (!same) await apply(now);
   const dialog = document.getElementById("item");
   const row = parseInt(now.item, 10);
   if (row >= 0 && row < data.ids.length) await drawItem(row);
   else if (dialog.open) dialog.close();
-  if (before && ["f", "id"].some((key) => now[key] && before.get(key) !== now[key])) document.getElementById("items").scrollIntoView();
+  if (before && !same && ["f", "e", "id"].some((key) => now[key]) && now.q === (before.get("q") || undefined)) document.getElementById("items").scrollIntoView();
 }
 
 function buildFilters() {

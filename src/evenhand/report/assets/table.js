@@ -19,15 +19,26 @@ function el(tag, properties, ...children) {
 const shown = (value) => value === null || value === undefined ? "" : typeof value === "boolean" ? (value ? "True" : "False") // as in figures and filters
   : typeof value === "number" ? String(Math.round(value * 1000) / 1000) : String(value);
 
+/** Columns in the page, by number: those that have no value in any row are left out. */
+const visible = () => data.head.columns.map((_, c) => c).filter((c) => !data.head.hidden.includes(c));
+
 function buildHeader() {
   const header = document.getElementById("grid-header");
-  const names = ["id", ...data.head.columns];
-  document.getElementById("grid").setAttribute("aria-colcount", names.length);
-  names.forEach((name, c) => header.append(el("div", { role: "columnheader", "aria-colindex": c + 1, "aria-sort": "none" },
-    el("button", { type: "button", text: name, dir: "auto", title: name, on: { click: () => sortBy(c) } }))));
+  const columns = [0, ...visible().map((c) => c + 1)];
+  document.getElementById("grid").setAttribute("aria-colcount", columns.length);
+  columns.forEach((c, place) => {
+    const name = c ? data.head.columns[c - 1] : "id";
+    const cell = el("div", { role: "columnheader", "aria-colindex": place + 1, "aria-sort": "none" },
+      el("button", { type: "button", text: name, dir: "auto", title: name, on: { click: () => sortBy(c) } }));
+    cell.dataset.column = c;
+    cell.classList.toggle("number", c > 0 && typeof data.columns[c - 1].find((value) => value !== null) === "number");
+    header.append(cell);
+  });
+  const body = document.getElementById("grid-body");
+  header.style.paddingInlineEnd = body.offsetWidth - body.clientWidth + "px"; // as wide as its scroll bar
   const style = document.getElementById("grid").style;
-  style.setProperty("--columns", "minmax(11rem, 2fr) " + data.head.columns.map(() => "minmax(8rem, 1fr)").join(" "));
-  style.setProperty("--width", 11 + 8 * data.head.columns.length + "rem");
+  style.setProperty("--columns", "minmax(11rem, 2fr) " + visible().map(() => "minmax(8rem, 1fr)").join(" "));
+  style.setProperty("--width", 11 + 8 * visible().length + "rem");
 }
 
 function sortBy(column) {
@@ -55,8 +66,8 @@ function showRows(rows) {
   }
   table.order = rows;
   table.active = Math.min(table.active, Math.max(0, rows.length - 1));
-  [...document.getElementById("grid-header").children].forEach((cell, c) => cell.setAttribute("aria-sort",
-    table.sort && table.sort.column === c ? (table.sort.down ? "descending" : "ascending") : "none"));
+  [...document.getElementById("grid-header").children].forEach((cell) => cell.setAttribute("aria-sort",
+    table.sort && table.sort.column === Number(cell.dataset.column) ? (table.sort.down ? "descending" : "ascending") : "none"));
   document.getElementById("grid").setAttribute("aria-rowcount", rows.length + 1);
   document.getElementById("grid-space").style.height = rows.length * ROW + "px";
   drawRows();
@@ -72,7 +83,7 @@ function drawRows(focus) {
   const rows = [];
   for (let i = first; i < last; i++) {
     const row = table.order[i];
-    const cells = [data.ids[row], ...data.columns.map((values) => values[row])];
+    const cells = [data.ids[row], ...visible().map((c) => data.columns[c][row])];
     const line = el("div", { role: "row", class: "row", "aria-rowindex": i + 2, tabindex: i === reachable ? 0 : -1,
       on: { click: () => { table.active = i; openItem(row); } } },
     ...cells.map((value, c) => el("div", { role: c ? "gridcell" : "rowheader", "aria-colindex": c + 1, dir: "auto",
