@@ -11,6 +11,7 @@ import hmac
 import json
 import math
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def canonical(value: Any) -> bytes:
     Raises:
         TypeError: something that is not plain data, or a float that is NaN or infinite.
     """
-    return _ENCODER.encode(_plain(value)).encode("utf-8", "surrogatepass")
+    text = encode_basestring(value) if type(value) is str else _ENCODER.encode(_plain(value))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def digest(value: Any) -> str:
@@ -41,7 +43,7 @@ def digest_of(data: bytes) -> str:
 
 def keyed_mark(key: bytes, *parts: str) -> str:
     """4 consonants that only the holder of ``key`` can predict, the same for the same parts."""
-    digest = hmac.new(key, canonical(list(parts)), hashlib.blake2b).digest()
+    digest = hmac.new(key, b"[%s]" % b",".join(map(canonical, parts)), hashlib.blake2b).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:4])
 
 

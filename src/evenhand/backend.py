@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import Struct
+from msgspec import field as of
+
 from evenhand._canon import canonical, digest_of
 from evenhand._kept import kept
 from evenhand.item_values import Image
@@ -49,8 +52,7 @@ class Deadline:
             self._timer.reschedule(when - seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Everything that can change a reply.
 
     Attributes:
@@ -76,24 +78,25 @@ class Request:
     schema: Mapping[str, Any] | None = None
     function: str | None = None
     fields: tuple[OutputField, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    judge: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = of(default_factory=dict)
+    judge: Mapping[str, Any] = of(default_factory=dict)
     repeat: int = 0
     static_messages: int = 0
     item_id: str = ""
     order: str = ""
     attempt: int = 0
-    images: Mapping[str, Image] = field(default_factory=dict)
+    images: Mapping[str, Image] = of(default_factory=dict)
     deadline: Deadline | None = None
 
     @property
     def digest(self) -> str:
         """Identity by content: the same digest means the same question."""
+        static, own = self.messages[: self.static_messages], self.messages[self.static_messages :]
         parts = {  # by name; those that are the same for a whole run are written once
             "form": canonical(self.form),
             "function": canonical(self.function),
             "judge": _written(self.judge),
-            "messages": canonical([_nameless(message) for message in self.messages]),
+            "messages": b"[%s]" % b",".join([*map(_written, static), *map(_message, own)]),
             "repeat": canonical(self.repeat),
             "schema": _written(self.schema),
             "settings": _written(self.settings),
@@ -102,17 +105,19 @@ class Request:
 
 
 _written = kept(canonical)
+_MESSAGE = b'{"content":%s,"role":%s}'
 
 
-def _nameless(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message whose images are told by their content only."""
-    if not isinstance(message["content"], list):
-        return message
+def _message(message: Mapping[str, Any]) -> bytes:
+    """A message in canonical form; its images are told by their content only."""
+    content = message["content"]
+    if not isinstance(content, list):
+        return canonical(message) if len(message) > 2 else _MESSAGE % (canonical(content), canonical(message["role"]))
     parts = [
         {key: value for key, value in part.items() if key != "name"} if part["type"] == "image" else part
-        for part in message["content"]
+        for part in content
     ]
-    return {**message, "content": parts}
+    return canonical({**message, "content": parts})
 
 
 class Backend(Protocol):

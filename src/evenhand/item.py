@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import Any
+
+from msgspec import Struct
+from msgspec import field as of
 
 from evenhand._canon import digest
 from evenhand.errors import Problem, UnknownNameError, close_names
@@ -40,8 +43,7 @@ _SHOWN_COLUMNS = 20
 _SEPARATORS = ";\t|"  # a column that holds one is most likely a whole line
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One thing to be judged.
 
     Attributes:
@@ -58,7 +60,7 @@ class Item:
     id: str
     row: int
     fields: Mapping[str, Any]
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = of(default_factory=dict)
     place: str = ""
     columns: tuple[str, ...] = ()
     own_id: int | float | None = None

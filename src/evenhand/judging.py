@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, structs
+
 from evenhand._kept import kept
 from evenhand._words import counted
 from evenhand.backend import Backend, BackendSettings, Deadline, Request
@@ -80,8 +82,7 @@ def hidden_images(rubric: Rubric, judge: Judge, backend: Backend, items: Iterabl
     return 0 if rubric.images_shown else count
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """One request and its reply, as kept in the store."""
 
     attempt: int
@@ -90,8 +91,7 @@ class Exchange:
     reply: Reply
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A trial's verdict and the exchanges it came from."""
 
     key: TrialKey
@@ -142,12 +142,15 @@ class Asker:
         """What the trial asks."""
         return question(self.rubric, self._rules, trial, short=self._short)
 
-    def request(self, trial: Trial, asked: Question, form: Form) -> Request:
+    def request(self, trial: Trial, asked: Question, form: Form, deadline: Deadline | None = None) -> Request:
         """The first request of a trial in one output form."""
         made = first_request(
             self.rubric, trial, asked, form, key=self._key, settings=self._settings, identity=self.backend.identity
         )
-        return replace(made, images=located(trial.item.fields, self._folder)) if self.rubric.images_shown else made
+        if deadline is None and not self.rubric.images_shown:
+            return made
+        images = located(trial.item.fields, self._folder) if self.rubric.images_shown else {}
+        return structs.replace(made, images=images, deadline=deadline)
 
     async def ask(self, trial: Trial) -> Answer:
         """Ask one trial.
@@ -163,8 +166,10 @@ class Asker:
         sent: list[Exchange] = []
         first: list[Verdict] = []
         try:
-            async with asyncio.timeout(self._deadline_s) as timer:
-                verdict = await self._asked(trial, asked, sent, first, Deadline(timer))
+            if self._deadline_s is None:
+                verdict = await self._asked(trial, asked, sent, first)
+            else:
+                verdict = await self._in_time(trial, asked, sent, first, self._deadline_s)
         except AccessError:
             raise
         except RunError as error:  # no money for another request: what was paid for is kept, and the trial is open
@@ -173,28 +178,45 @@ class Asker:
             return Answer(trial.key, _failed(error, sent), tuple(sent))
         except BackendError as error:
             return Answer(trial.key, _failed(error, sent), tuple(sent))
+        return Answer(trial.key, _totalled(verdict, sent), tuple(sent))
+
+    async def _in_time(
+        self, trial: Trial, asked: Question, sent: list[Exchange], first: list[Verdict], seconds: float
+    ) -> Verdict:
+        """The verdict; where time runs out, that of the first reply.
+
+        Raises:
+            RetryableBackendError: there was no reply in time.
+        """
+        try:
+            async with asyncio.timeout(seconds) as timer:
+                return await self._asked(trial, asked, sent, first, Deadline(timer))
         except TimeoutError:
             if not timer.expired():
                 raise
             if not first:
-                late = RetryableBackendError(f"no verdict within the {self._deadline_s:g} s that a trial may take")
-                return Answer(trial.key, _failed(late, sent), tuple(sent))
-            verdict = re_asked(first[0], first[0])
-        return Answer(trial.key, _totalled(verdict, sent), tuple(sent))
+                late = f"no verdict within the {seconds:g} s that a trial may take"
+                raise RetryableBackendError(late) from None
+            return re_asked(first[0], first[0])
 
     async def _asked(
-        self, trial: Trial, asked: Question, sent: list[Exchange], first: list[Verdict], deadline: Deadline
+        self,
+        trial: Trial,
+        asked: Question,
+        sent: list[Exchange],
+        first: list[Verdict],
+        deadline: Deadline | None = None,
     ) -> Verdict:
         """The verdict; that of the first reply is put into ``first`` before there is another."""
         form, reply = await self.form.send(
-            lambda form: self._send(replace(self.request(trial, asked, form), deadline=deadline), sent), asked.fields
+            lambda form: self._send(self.request(trial, asked, form, deadline), sent), asked.fields
         )
         verdict = self._settle(trial, asked, reply)
         wrong = complaints(self.rubric, self._rules, asked, verdict) if self.may_re_ask else []
         if not wrong:
             return verdict
         first.append(verdict)
-        again = replace(self.request(trial, asked, form), deadline=deadline)
+        again = self.request(trial, asked, form, deadline)
         return await self._ask_again(trial, asked, again, reply, verdict, wrong, sent)
 
     async def _ask_again(
@@ -209,7 +231,7 @@ class Asker:
     ) -> Verdict:
         messages = re_ask(tuple(dict(m) for m in first.messages), reply_text(reply), wrong, self.rubric.language)
         try:
-            second = await self._send(replace(first, messages=messages, attempt=1), sent)
+            second = await self._send(structs.replace(first, messages=messages, attempt=1), sent)
         except AccessError:
             raise
         except BackendError:
@@ -279,7 +301,7 @@ def _totalled(verdict: Verdict, sent: list[Exchange]) -> Verdict:
     for exchange in sent:
         usage = add_usage(usage, exchange.reply.usage)
     models = [exchange.reply.model for exchange in sent if exchange.reply.model]
-    return replace(
+    return structs.replace(
         verdict,
         calls=len(sent),
         usage=usage,

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 import evenhand.wording as wording
 from evenhand._canon import keyed_mark
 from evenhand.item_values import Image
@@ -29,8 +31,7 @@ _CHAT_TOKEN = re.compile(
 Chat = tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """The messages of one question.
 
     Attributes:
@@ -83,14 +84,17 @@ def render(
     plan = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
     words = wording.of(rubric.language)
     messages: list[dict[str, Any]] = []
-    for role, blocks in plan.messages:
-        parts = (b.text if b.static else _item_block(rubric, b, item, mark, words) for b in blocks)
-        messages.append({"role": role, "content": "\n\n".join(part for part in parts if part)})
+    for n, (role, blocks) in enumerate(plan.messages):
+        if n < plan.static_messages:
+            messages.append(plan.ready[n])
+            continue
+        parts = [b.text if b.static else _item_block(rubric, b, item, mark, words) for b in blocks]
+        messages.append({"role": role, "content": "\n\n".join(filter(None, parts))})
     images = _image_parts(rubric, item, words) if rubric.images_shown else []
     if not images:
         return Prompt(tuple(messages), plan.static_messages)
     last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=len(messages) - 1)
-    messages[last]["content"] = [{"type": "text", "text": messages[last]["content"]}, *images]
+    messages[last] = {**messages[last], "content": [{"type": "text", "text": messages[last]["content"]}, *images]}
     return Prompt(tuple(messages), min(plan.static_messages, last))
 
 
@@ -135,10 +139,17 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is the same for all items: (role, blocks) of each message, and how many messages are static."""
+    """What is the same for all items: (role, blocks) of each message, and the leading messages that are static.
+
+    Those are the very same objects for all items, so that what is made of them can be kept.
+    """
 
     messages: tuple[tuple[str, tuple[_Block, ...]], ...]
-    static_messages: int
+    ready: Chat
+
+    @property
+    def static_messages(self) -> int:
+        return len(self.ready)
 
 
 class _Keyed:
@@ -182,7 +193,10 @@ def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
         told = _Block(wording.of(rubric.language).fenced, True)
         before_item = messages[static - 1 if static - 1 in own else fencing[0]][1]
         before_item.insert(next((n for n, block in enumerate(before_item) if not block.static), len(before_item)), told)
-    return _Plan(tuple((role, tuple(blocks)) for role, blocks in messages), static)
+    ready = (
+        {"role": role, "content": "\n\n".join(b.text for b in blocks if b.text)} for role, blocks in messages[:static]
+    )
+    return _Plan(tuple((role, tuple(blocks)) for role, blocks in messages), tuple(ready))
 
 
 def _of_item(rubric: Rubric, block: str) -> bool:

@@ -10,8 +10,10 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from evenhand._words import counted, usd
 from evenhand.backend import Request

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+from msgspec import field as of
+
 from evenhand.errors import Problem, RubricError
 from evenhand.expressions import UNDECIDED, UNNAMED, Environment, Missing, Run, check_expression, compile_expression
 from evenhand.rubric.model import Preset, Rubric, Rule
@@ -31,8 +34,7 @@ _PLACEHOLDER = re.compile(r"\{([^\W\d]\w*)\}")
 _MISSING = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What the rules say about one verdict.
 
     Attributes:
@@ -44,12 +46,11 @@ class Checked:
 
     violations: tuple[Violation, ...] = ()
     not_checked: tuple[str, ...] = ()
-    derived: Mapping[str, Any] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, Any] = of(default_factory=dict)
+    reasons: Mapping[str, str] = of(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PresetResult:
+class PresetResult(Struct, frozen=True):
     """What an item decides by itself.
 
     Attributes:

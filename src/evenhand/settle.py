@@ -7,8 +7,10 @@ of that mapping live here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand._kept import kept
 from evenhand.parse import read
@@ -21,8 +23,7 @@ from evenhand.verdict import Distribution, Failure, FieldOutcome, FieldValue, Re
 _OTHER_SLOT = {"a": "b", "b": "a", "A": "B", "B": "A"}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What one trial asks, in presentation order.
 
     Attributes:
@@ -75,6 +76,8 @@ def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) 
     """What the judge should mend, in the terms of what it saw; empty when there is nothing to re-ask."""
     if verdict.status in (Status.REFUSED, Status.FAILED):
         return []
+    if not asked.swapped and not verdict.violations and all(o.failure is None for o in verdict.fields.values()):
+        return []  # as nearly always
     outcomes = _in_order(rubric, _map_back(rubric, asked, verdict.fields))
     unread = [_unread(name, outcome) for name, outcome in outcomes.items() if _matters(rubric, name, outcome)]
     if unread:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from evenhand.item import Item
 
@@ -25,8 +26,7 @@ class TrialKey(NamedTuple):
     repeat: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One planned question."""
 
     key: TrialKey

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from dataclasses import fields as fields_of
 from enum import StrEnum
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from evenhand.scale import Value
 
@@ -39,8 +39,7 @@ class Failure(StrEnum):
     UNPARSEABLE = "unparseable"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What a reply cost, as the server reported it; None where it did not say.
 
     Attributes:
@@ -61,19 +60,17 @@ class Usage:
 
 
 _NO_USAGE = Usage()
-_OF_USAGE = tuple(f.name for f in fields_of(Usage))
+_OF_USAGE = Usage.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A function call in a reply; ``arguments`` is the text as sent, or the object some servers send."""
 
     name: str
     arguments: str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """Probabilities over the legal values of one field, from the judge's token probabilities.
 
     Attributes:
@@ -92,8 +89,7 @@ class Distribution:
         return sum(float(v) * p for v, p in self.probabilities.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a backend returned for one request.
 
     Attributes:
@@ -119,8 +115,7 @@ class Reply:
     wait_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOutcome:
+class FieldOutcome(Struct, frozen=True):
     """One field of a verdict: a value, or the reason there is none.
 
     Attributes:
@@ -138,8 +133,7 @@ class FieldOutcome:
     distribution: Distribution | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What the reader made of one reply.
 
     Attributes:
@@ -153,8 +147,7 @@ class Reading:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A broken rule.
 
     Attributes:
@@ -168,8 +161,7 @@ class Violation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The recorded answer to one trial, mapped back to the item's own response order.
 
     Attributes:
@@ -334,4 +326,4 @@ def add_usage(a: Usage, b: Usage) -> Usage:
     def plus(x: float | None, y: float | None) -> Any:
         return x if y is None else y if x is None else x + y
 
-    return Usage(*(plus(getattr(a, f.name), getattr(b, f.name)) for f in fields_of(Usage)))
+    return Usage(*(plus(getattr(a, name), getattr(b, name)) for name in _OF_USAGE))

@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenhand.parse import read
-from evenhand.verdict import Failure, Reply
-from reading import choice, outcomes, rating, read_text, text
+from evenhand.parse import patiently, read
+from evenhand.parse.exact import Exact
+from evenhand.verdict import Failure, Reply, ToolCall
+from reading import choice, field_from, outcomes, rating, read_text, text
 
 FIELDS = (rating(high=10), text(), choice("side", "A", "B", "tie", "about the same"))
 NUMBER = FIELDS[:2]
@@ -179,3 +180,51 @@ def test_a_quotation_never_counts(own: int, quoted: int, prose: str, quotes: str
     said = f"{prose}The answer says {quotes.format(f'Score: {quoted}')} here.\n"
     assert read_text(said, *NUMBER)["rating"] == "!no_rating"
     assert read_text(f"{said}Score: {own}\n", *NUMBER)["rating"] == own
+
+
+#: Fields of every kind; numbers that are listed, whole, or any.
+KINDS = (
+    rating(high=10), rating("share", low=0.5, high=3.5, integer=False),
+    field_from({"name": "third", "labels": [0, 0.5, 1]}),
+    choice("side", "A", "B", "tie"), choice("level", "low", "high", nullable=True),
+    field_from({"name": "safe", "kind": "bool"}), text(), field_from({"name": "found", "kind": "list"}),
+)  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from([*range(-1, 13), 0.5, 1.0, 8.0, 1e1, 10**30, True, False, None, "A", "a", " B ", "tie", "low", "8"]),
+    st.sampled_from([["x"], [], [1], {}, {"type": "integer"}, "...", "", "<n>", "\x7f", "\u2028", "\\frac{1}", '"side"']),
+    MIXED,
+)  # fmt: skip
+
+
+@st.composite
+def nearly_exact(draw: st.DrawFn) -> tuple[tuple[Any, ...], str]:
+    """Some fields, and an object with just about these keys: some twice, escaped, in capitals, or missing."""
+    fields = tuple(draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4, unique_by=lambda f: f.name)))
+    keys = [field.name for field in fields] * draw(st.sampled_from([1, 1, 1, 1, 2]))
+    keys = [draw(st.sampled_from([k] * 12 + [k.upper(), f" {k}", k + "s", ""])) for k in draw(st.permutations(keys))]
+    ascii_only = draw(st.booleans())
+    written = [json.dumps(key) for key in keys]
+    written = [draw(st.sampled_from([w] * 9 + [w.replace("e", "\\u0065"), w.replace("/", "\\/")])) for w in written]
+    pairs = (f"{key}: {json.dumps(draw(VALUES), ensure_ascii=ascii_only)}" for key in written)
+    edge = st.sampled_from(["", "", "", "\n", " ", "\ufeff", "\xa0", "x"])
+    return fields, draw(edge) + "{" + draw(st.sampled_from([", ", ",\n  "])).join(pairs) + "}" + draw(edge)
+
+
+@settings(deadline=None, max_examples=1500)
+@given(nearly_exact(), st.booleans(), st.sampled_from([None, "stop", "content_filter"]))
+@example((KINDS[:1], '{"rating": 8, "rating": 3}'), False, None)
+@example((KINDS[:1], '{"rating": 8, "r\\u0061ting": 3}'), False, None)
+@example((KINDS[:2], '{"rating": 8, "share": 3.50000000000000000001}'), False, None)
+@example((KINDS[6:7], '{"reason": "I decline."}'), False, "content_filter")
+def test_a_reply_to_the_letter_reads_as_any_other(
+    case: tuple[tuple[Any, ...], str], called: bool, finish: str | None
+) -> None:
+    """What is read in one step is read alike by the reader of everything else."""
+    fields, said = case
+    reply = Reply(text=None if called else said, tool_calls=(ToolCall("f", said),) if called else (), finish=finish)
+    assert repr(read(reply, fields, function="f")) == repr(patiently(reply, fields, "f", ended=False))
+
+
+def test_most_replies_are_read_in_one_step() -> None:
+    """A whole verdict of the usual kinds is; so the test above does not compare the patient reader with itself."""
+    assert Exact(FIELDS).read('{"rating": 8, "reason": "中 \\"so\\" \\n", "side": "tie"}') is not None

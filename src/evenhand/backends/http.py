@@ -11,10 +11,10 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
+from msgspec.structs import replace
 from yarl import URL
 
 from evenhand._canon import digest

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from evenhand.backend import Backend, Request
 from evenhand.backends.pacing import Ended, Pacer, Turn

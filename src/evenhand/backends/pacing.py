@@ -7,8 +7,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from evenhand.errors import RetryableBackendError
 
@@ -31,8 +32,7 @@ _SHORTER = 0.97  # what is left of that pause with every answer
 Ended = Literal["answered", "busy", "failed", "dropped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """Leave to send one request.
 
     Attributes:

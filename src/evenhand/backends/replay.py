@@ -15,9 +15,11 @@ keys are not looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from evenhand._canon import running_sha256
 from evenhand.backend import BackendSettings, Request

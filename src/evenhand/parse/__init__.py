@@ -14,6 +14,7 @@ from typing import Any
 from evenhand._kept import kept
 from evenhand.parse import labelled
 from evenhand.parse.asked import Asked
+from evenhand.parse.exact import Exact
 from evenhand.parse.lenient import KEY, Bare, Number, Pairs
 from evenhand.parse.refusals import declines
 from evenhand.parse.structured import Found, search, take, whole
@@ -38,7 +39,7 @@ _EMPTY_FENCE = re.compile(r"```\w*\s*```")
 _SPENT = "the limit of tokens was reached before the answer; raise --max-tokens"
 
 
-_asked = kept(Asked)
+_asked, _exact = kept(Asked), kept(Exact)
 
 
 def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None = None) -> Reading:
@@ -55,8 +56,26 @@ def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None 
     """
     if not fields:
         return Reading({})
-    asked = _asked(fields)
     ended = (reply.finish or "").lower() in _CUT_SHORT
+    if not ended and (outcomes := _exactly(reply, fields, function)) is not None:
+        return Reading(outcomes)
+    return patiently(reply, fields, function, ended=ended)
+
+
+def _exactly(reply: Reply, fields: tuple[OutputField, ...], function: str | None) -> dict[str, FieldOutcome] | None:
+    """The outcomes of a reply that is one object with just the fields asked for, as nearly all are."""
+    said: Any = reply.text
+    if reply.tool_calls:
+        call = reply.tool_calls[0]
+        said = call.arguments if len(reply.tool_calls) == 1 or call.name == function else None
+        if len(reply.tool_calls) > 1 and any(other.name == function for other in reply.tool_calls[1:]):
+            return None
+    return _exact(fields).read(said) if type(said) is str else None
+
+
+def patiently(reply: Reply, fields: tuple[OutputField, ...], function: str | None, *, ended: bool) -> Reading:
+    """Read any reply; ``ended`` tells that it reached the limit of its tokens."""
+    asked = _asked(fields)
     found = _from_calls(reply.tool_calls, asked, function) if reply.tool_calls else Found()
     text = reply.text or ""
     if not (found.values or found.broken or found.cut) and (text.strip(_INVISIBLE) or not reply.tool_calls):

@@ -13,8 +13,10 @@ import copy
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from evenhand._canon import digest
 from evenhand._words import counted
