@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evenhand.api import Run, make_spec
 from evenhand.run import Outcome, run
 from evenhand.store import Store
-from evenhand.verdict import Usage
+from evenhand.verdict import verdict_from_plain, verdict_to_plain
 from rubric_texts import rubric
 
 SCORE = """\
@@ -60,11 +60,20 @@ def run_it(items: Any, rubric: Any, judge: str, out: Path, **options: Any) -> Ou
 
 def priced(out: Path) -> None:
     """Give each verdict of a run that was asked for tokens, a price and a latency of its own."""
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "latency_s", "written_tokens")
+    usages = ((100 + n, 10 + n, n, 0.001 * (n + 1), 0.5 + n / 10, None) for n in itertools.count())
+    _change(out, lambda: {"usage": dict(zip(names, next(usages), strict=True))})
+
+
+def named(out: Path, model: str) -> None:
+    """Let every reply of a run come from a model of this name."""
+    _change(out, lambda: {"model": model})
+
+
+def _change(out: Path, change: Callable[[], dict[str, Any]]) -> None:
     with Store.open(out, write=True) as store:
         asked = [(key, v) for _, found in store.verdicts() for key, v in found.items() if v.calls]
-        usages = [Usage(100 + n, 10 + n, n, 0.001 * (n + 1), 0.5 + n / 10) for n in range(len(asked))]
-        told = zip(asked, usages, strict=True)
-        store.replace_verdicts((key, replace(verdict, usage=usage)) for (key, verdict), usage in told)
+        store.replace_verdicts((key, verdict_from_plain(verdict_to_plain(v) | change())) for key, v in asked)
 
 
 def statuses(out: Path) -> dict[tuple[str, str, int], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 from collections.abc import Callable
 from importlib.resources import files
@@ -14,7 +15,7 @@ import pytest
 
 from evenhand import judge, write_report
 from rubric_texts import rubric
-from runs import GOOD, LIE, SCORE, rows, write_script
+from runs import GOOD, LIE, SCORE, named, priced, rows, write_jsonl, write_script
 
 Open = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,27 +208,61 @@ EVIL = (
 )
 
 
+NAME = "<img src=http:x onerror=alert(5)><style>*{display:none}<!--&quot;'`\u2028\u202e"
+HOSTILE = """\
+rubric: hostile
+title: EVIL
+mode: score
+item:
+  required: {question: text, answer: text}
+criteria:
+  - {name: truth, text: EVIL, weight: 0.75, scale: {range: [0, 4], anchors: {0: EVIL}}}
+  - {name: style, text: Is it clear?, weight: 0.25, scale: {range: [0, 4]}}
+output:
+  fields:
+    - {name: reason, type: text}
+    - {each: criterion, fields: [{name: "{criterion}", scale: criterion}]}
+    - {name: side, type: [EVIL, plain]}
+rules:
+  - {id: lie, if: "truth == 0 and style == 4", say: EVIL}
+labels: {question: EVIL, answer: EVIL}
+"""
+IN_RUBRIC = "</script><img src=http://127.0.0.1:9/y onerror=alert(4)><style>*{display:none} \u2028\u202e"
+
+
 def test_hostile_text_neither_runs_nor_calls_out(tmp_path: Path, opened: Open) -> None:
-    """Scripts, styles, beacons, closing tags and marks that turn text around stay text, wherever they stand."""
-    text = SCORE.replace('say: "a clear lie"', 'say: "</script><img src=http://127.0.0.1:9/y onerror=alert(4)>{truth}"')
-    name = "<img src=http:x onerror=alert(5)><!--"
-    given = [{"id": EVIL + str(n), "question": EVIL, "answer": EVIL, "system": EVIL[:50], EVIL: EVIL} for n in range(3)]
-    script = write_script(tmp_path / "script.jsonl", (None, {**LIE, "reason": EVIL}))
-    judge(given, rubric(text), script, out=tmp_path / name)
-    labels = [{"id": EVIL + str(n), "rater": EVIL + rater, "truth": 3} for n in range(3) for rater in "xy"]
-    page = opened(write_report(tmp_path / name, tmp_path / f"{name}.html", labels=labels))
-    wait_count(page, "3 of 3 items")
-    assert page.locator("h1").inner_text().endswith(name)
+    """Scripts, styles, beacons, closing tags and marks that turn text around stay text, wherever they stand.
+
+    In items, replies, labels, columns and systems; in the rubric's title, texts, anchors, values and headings; in names
+    of files, folders, judges and models.
+    """
+    texts = HOSTILE.replace("EVIL", json.dumps(IN_RUBRIC))
+    given = [
+        {"id": EVIL + str(n), "question": EVIL, "answer": EVIL, "system": f"{n % 2}{EVIL}", EVIL: EVIL}
+        for n in range(4)
+    ]
+    side = rubric(texts).output.field("side")
+    assert side is not None and side.scale is not None and side.scale.values
+    script = write_script(tmp_path / NAME, (None, {**LIE, "reason": EVIL, "side": side.scale.values[0]}))
+    data = write_jsonl(tmp_path / f"{NAME}.jsonl", given)
+    judge(str(data), rubric(texts), script, out=tmp_path / f"{NAME}run")
+    named(tmp_path / f"{NAME}run", EVIL)
+    labels = [{"id": EVIL + str(n), "rater": EVIL + rater, "truth": 3} for n in range(4) for rater in "xy"]
+    page = opened(write_report(tmp_path / f"{NAME}run", tmp_path / f"{NAME}.html", labels=labels))
+    wait_count(page, "4 of 4 items")
+    assert "onerror=alert(5)" in page.locator("h1").inner_text()
+    assert page.get_by_role("row", name="models named in replies").get_by_text("alert(1)").count() == 1
     page.get_by_role("button", name="id", exact=True).click()
     page.get_by_label("Search").fill("onerror=alert(2)")
-    wait_count(page, "3 of 3 items")
+    wait_count(page, "4 of 4 items")
     page.locator("[role=row][tabindex='0']").click()
     dialog = page.locator("dialog[open]")
     for summary in dialog.locator("summary").all():
         summary.click()
-    assert dialog.inner_text().count("alert(1)") >= 6
-    assert page.locator("img, iframe, object, embed, form").count() == 0
+    assert dialog.inner_text().count("alert(1)") >= 6 and dialog.inner_text().count("alert(4)") >= 3
+    assert page.locator("img, iframe, object, embed, form, link:not([href='data:,'])").count() == 0
     assert page.locator("script:not([type])").count() == 1 and page.locator("style").count() == 1
+    assert page.locator("h1").first.is_visible()
     page.wait_for_timeout(200)
 
 
@@ -299,3 +334,91 @@ def test_long_text_opens_with_its_quotes(tmp_path: Path, opened: Open) -> None:
     judge([item], "doc-qa", script, out=tmp_path / "run", variant={"evidence": True}, re_ask=False)
     page = opened(write_report(tmp_path / "run", tmp_path / "report.html"), "#item=0")
     assert page.locator("dialog mark").all_inner_texts() == ["the  end"]
+
+
+#: Columns of words, which may hold digits of names and texts.
+WORDS = {"what it says", "example", "shown to be better", "judge", "rubric, digest", "class", "severity", "statistic"}
+#: What tells how to go on, not what verdicts are.
+PLANS = {"questions more to settle it", "items more to settle it"}
+NUMBERS = """() => [...document.querySelectorAll("header p, main table")].flatMap(place => {
+    const part = (place.closest("section")?.querySelector("h2") || {textContent: "head"}).textContent;
+    if (place.tagName === "P") return [...place.querySelectorAll("a")].map(a =>
+        ({part, column: "", text: a.textContent, href: a.hash, label: a.getAttribute("aria-label")}));
+    const heads = [...place.querySelectorAll("thead tr > *")].map(cell => cell.textContent);
+    return [...place.querySelectorAll("tbody tr")].flatMap(row => [...row.children].slice(1).map((cell, n) => {
+        const link = cell.querySelector("a");
+        return {part, column: heads[n + 1], text: cell.textContent, href: link && link.hash,
+                label: link && link.getAttribute("aria-label")};
+    }));
+})"""
+FOLLOW = """async href => {
+    if (location.hash !== href) {
+        const turned = new Promise(resolve => window.addEventListener("hashchange", resolve, {once: true}));
+        location.hash = href;
+        await turned;
+        await new Promise(resolve => setTimeout(resolve));
+    }
+    return document.getElementById("count").textContent;
+}"""
+
+
+def one_run(folder: Path) -> dict[str, Any]:
+    """A run of three systems that has a bit of everything, and labels of two people."""
+    script = write_script(
+        folder / "script.jsonl", ("What is 3?", LIE), ("What is 4?", "no idea"),
+        ("What is 5?", {**GOOD, "truth": 9}), ("What is 2?", {**GOOD, "truth": 1}), (None, GOOD),
+    )  # fmt: skip
+    given = [{**row, "id": f"{row['id']}-{s}", "system": s} for s in ("x1", "y2", "z3") for row in rows(12)]
+    given[7]["answer"] = ""
+    given[8]["answer"] = None
+    del given[9]["question"], given[35]["answer"]
+    judge(given, rubric(SCORE), script, out=folder / "run", skip_bad=True, repeats=2)
+    priced(folder / "run")
+    said = [
+        {"id": f"i{n}-x1", "rater": who, "truth": 3 - (who == "bob" and n % 4 == 0)}
+        for n in range(12)
+        for who in ("ann", "bob")
+    ]
+    return {"runs": folder / "run", "labels": said}
+
+
+def pairs_run(folder: Path) -> dict[str, Any]:
+    """Pairs of three systems in both orders, ranked."""
+    judge(str(ROOT / "examples" / "many.jsonl"), "hhh", "fake", out=folder / "run", pairs="all")
+    priced(folder / "run")
+    return {"runs": folder / "run"}
+
+
+def two_runs(folder: Path) -> dict[str, Any]:
+    """Two judges over much the same items."""
+    for name, truth, start in (("a", 3, 0), ("b", 0, 4)):
+        script = write_script(folder / name, ("It is 7.", {**GOOD, "truth": truth}), ("It is 9.", "no"), (None, GOOD))
+        judge(rows(20, start), rubric(SCORE), script, out=folder / f"run-{name}")
+        priced(folder / f"run-{name}")
+    return {"runs": [folder / "run-a", folder / "run-b"]}
+
+
+@pytest.mark.parametrize("made", [one_run, pairs_run, two_runs])
+def test_every_number_has_a_way_to_its_verdicts(
+    made: Callable[[Path], dict[str, Any]], tmp_path: Path, opened: Open
+) -> None:
+    """Each number of each part is a link with a label, and shows as many verdicts as it says, or those behind it."""
+    page = opened(write_report(out=tmp_path / "report.html", **made(tmp_path)))
+    found = [one for one in page.evaluate(NUMBERS) if one["part"] != "Judge and rubric" and one["column"] not in WORDS]
+    ways, counts_of = 0, dict[str, str]()
+    for one in found:
+        if one["href"] is None:
+            assert one["text"] in ("0", "", "-", "unknown", "not known") or not any(map(str.isdigit, one["text"])), one
+            continue
+        assert one["label"].startswith(f"{one['text']}: show "), one
+        if one["href"] not in counts_of:
+            counts_of[one["href"]] = page.evaluate(FOLLOW, one["href"]).replace(",", "")
+        told = counts_of[one["href"]]
+        assert not told.startswith("0 of"), one
+        if one["column"] not in PLANS and one["text"].replace(",", "").isdigit():
+            known = re.findall(r"occurs (\d+)|(?<!of )\b(\d+) (?:questions?|items?|\w+ tokens in all)\b", told)
+            counts = [n for found in known for n in found if n] or told.split()[:1]
+            assert one["text"].replace(",", "") in counts, (one, told)
+        ways += 1
+    assert ways > 60
+    assert len({one["part"] for one in found if one["href"]}) >= (8 if made is one_run else 6)
