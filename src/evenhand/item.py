@@ -43,7 +43,7 @@ _SHOWN_COLUMNS = 20
 _SEPARATORS = ";\t|"  # a column that holds one is most likely a whole line
 
 
-class Item(Struct, frozen=True):
+class Item(Struct, frozen=True, gc=False):
     """One thing to be judged.
 
     Attributes:

@@ -82,7 +82,7 @@ def hidden_images(rubric: Rubric, judge: Judge, backend: Backend, items: Iterabl
     return 0 if rubric.images_shown else count
 
 
-class Exchange(Struct, frozen=True):
+class Exchange(Struct, frozen=True, gc=False):
     """One request and its reply, as kept in the store."""
 
     attempt: int
@@ -91,7 +91,7 @@ class Exchange(Struct, frozen=True):
     reply: Reply
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """A trial's verdict and the exchanges it came from."""
 
     key: TrialKey

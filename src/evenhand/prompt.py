@@ -31,7 +31,7 @@ _CHAT_TOKEN = re.compile(
 Chat = tuple[dict[str, Any], ...]
 
 
-class Prompt(Struct, frozen=True):
+class Prompt(Struct, frozen=True, gc=False):
     """The messages of one question.
 
     Attributes:

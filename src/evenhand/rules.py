@@ -34,7 +34,7 @@ _PLACEHOLDER = re.compile(r"\{([^\W\d]\w*)\}")
 _MISSING = "?"
 
 
-class Checked(Struct, frozen=True):
+class Checked(Struct, frozen=True, gc=False):
     """What the rules say about one verdict.
 
     Attributes:
@@ -50,7 +50,7 @@ class Checked(Struct, frozen=True):
     reasons: Mapping[str, str] = of(default_factory=dict)
 
 
-class PresetResult(Struct, frozen=True):
+class PresetResult(Struct, frozen=True, gc=False):
     """What an item decides by itself.
 
     Attributes:

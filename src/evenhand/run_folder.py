@@ -23,7 +23,8 @@ CREATE TABLE item (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, digest TEXT NOT NULL
 CREATE TABLE trial (
     item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
     status TEXT NOT NULL, verdict TEXT NOT NULL, at REAL NOT NULL,
-    PRIMARY KEY (item, "order", repeat)) WITHOUT ROWID;
+    PRIMARY KEY (item, "order", repeat));
+CREATE INDEX settled ON trial (item, "order", repeat, status);
 CREATE TABLE reply (
     seq INTEGER PRIMARY KEY, item TEXT NOT NULL, "order" TEXT NOT NULL, repeat INTEGER NOT NULL,
     attempt INTEGER NOT NULL, request TEXT NOT NULL, form TEXT NOT NULL, reply TEXT NOT NULL, at REAL NOT NULL);

@@ -23,7 +23,7 @@ from evenhand.verdict import Distribution, Failure, FieldOutcome, FieldValue, Re
 _OTHER_SLOT = {"a": "b", "b": "a", "A": "B", "B": "A"}
 
 
-class Question(Struct, frozen=True):
+class Question(Struct, frozen=True, gc=False):
     """What one trial asks, in presentation order.
 
     Attributes:

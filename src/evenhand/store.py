@@ -288,11 +288,13 @@ class Store:
         """Store verdicts, replies and new entries of the manifest in one transaction; then they survive a kill."""
         now = time.time()
         with self._transaction():
-            for answer in answers:
-                self._put_verdict(answer.key, answer.verdict, now)
-                for e in answer.exchanges:
-                    reply = (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
-                    self._db.execute("INSERT INTO reply VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", reply)
+            self._put_verdicts(((answer.key, answer.verdict) for answer in answers), now)
+            replies = (
+                (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
+                for answer in answers
+                for e in answer.exchanges
+            )
+            self._db.executemany("INSERT INTO reply VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", replies)
             if entries:
                 write_manifest(self._db, entries)
 
@@ -300,15 +302,12 @@ class Store:
         """Store verdicts read again from the stored replies, and the manifest's new entries: all or nothing."""
         now = time.time()
         with self._transaction():
-            for key, verdict in verdicts:
-                self._put_verdict(key, verdict, now)
+            self._put_verdicts(verdicts, now)
             write_manifest(self._db, entries)
 
-    def _put_verdict(self, key: TrialKey, verdict: Verdict, now: float) -> None:
-        text = _text(verdict_to_plain(verdict))
-        self._db.execute(
-            "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", (*key, verdict.status.value, text, now)
-        )
+    def _put_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], now: float) -> None:
+        rows = ((*key, v.status.value, _text(verdict_to_plain(v)), now) for key, v in verdicts)
+        self._db.executemany("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def count_settled(self, settled: Settled) -> int:
         """How many trials of the items read now need no asking."""

@@ -26,7 +26,7 @@ class TrialKey(NamedTuple):
     repeat: int
 
 
-class Trial(Struct, frozen=True):
+class Trial(Struct, frozen=True, gc=False):
     """One planned question."""
 
     key: TrialKey

@@ -39,7 +39,7 @@ class Failure(StrEnum):
     UNPARSEABLE = "unparseable"
 
 
-class Usage(Struct, frozen=True):
+class Usage(Struct, frozen=True, gc=False):
     """What a reply cost, as the server reported it; None where it did not say.
 
     Attributes:
@@ -63,14 +63,14 @@ _NO_USAGE = Usage()
 _OF_USAGE = Usage.__struct_fields__
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """A function call in a reply; ``arguments`` is the text as sent, or the object some servers send."""
 
     name: str
     arguments: str | Mapping[str, Any]
 
 
-class Distribution(Struct, frozen=True):
+class Distribution(Struct, frozen=True, gc=False):
     """Probabilities over the legal values of one field, from the judge's token probabilities.
 
     Attributes:
@@ -89,7 +89,7 @@ class Distribution(Struct, frozen=True):
         return sum(float(v) * p for v, p in self.probabilities.items())
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, gc=False):
     """What a backend returned for one request.
 
     Attributes:
@@ -115,7 +115,7 @@ class Reply(Struct, frozen=True):
     wait_s: float | None = None
 
 
-class FieldOutcome(Struct, frozen=True):
+class FieldOutcome(Struct, frozen=True, gc=False):
     """One field of a verdict: a value, or the reason there is none.
 
     Attributes:
@@ -133,7 +133,7 @@ class FieldOutcome(Struct, frozen=True):
     distribution: Distribution | None = None
 
 
-class Reading(Struct, frozen=True):
+class Reading(Struct, frozen=True, gc=False):
     """What the reader made of one reply.
 
     Attributes:
@@ -147,7 +147,7 @@ class Reading(Struct, frozen=True):
     failure: Failure | None = None
 
 
-class Violation(Struct, frozen=True):
+class Violation(Struct, frozen=True, gc=False):
     """A broken rule.
 
     Attributes:
@@ -161,7 +161,7 @@ class Violation(Struct, frozen=True):
     message: str
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """The recorded answer to one trial, mapped back to the item's own response order.
 
     Attributes:

@@ -9,11 +9,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from evenhand.backend import BackendSettings, Request
 from evenhand.backends.openai_chat import open_backend

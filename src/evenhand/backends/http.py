@@ -87,10 +87,12 @@ class HttpBackend:
         if settings.bounded and self.learned.get("max_tokens", "") is None:
             del self.learned["max_tokens"]  # found out again: without it there is no bound
         self._url = wire.url(self._endpoint, self.model)
+        self._address = URL(self._url, encoded=wire.signs)  # what is signed may not be written otherwise
         self._proxy = self._endpoint.proxy
         self._secrets = wire.secrets(self._endpoint)
         self._clean = redactor(self._secrets)
-        self._timeout_s = settings.timeout_s
+        self.slowest_s = settings.timeout_s
+        self._timeout = aiohttp.ClientTimeout(total=settings.timeout_s, sock_connect=_CONNECT_S)
         self._connections = settings.concurrency
         self._bounded = settings.bounded
         self._session: aiohttp.ClientSession | None = None
@@ -245,13 +247,13 @@ class HttpBackend:
 
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes, float]:
         """Status, headers, body and seconds of one exchange; nothing in them is free of secrets yet."""
-        sent_headers = await self._headers(body)
-        url = URL(self._url, encoded=self._wire.signs)  # what is signed may not be written otherwise
-        return await self._exchange("POST", url, body, sent_headers, _LARGEST)
+        sent_headers = await self._signed(body) if self._wire.signs else None
+        return await self._exchange("POST", self._address, body, sent_headers, _LARGEST)
 
     async def _exchange(
-        self, method: str, url: URL, body: bytes | None, headers: Mapping[str, str], largest: int
+        self, method: str, url: URL, body: bytes | None, headers: Mapping[str, str] | None, largest: int
     ) -> tuple[int, Mapping[str, str], bytes, float]:
+        """As `_post`; headers that are None are those of the session."""
         began, status = time.monotonic(), None
         try:
             async with self._open().request(
@@ -260,7 +262,7 @@ class HttpBackend:
                 data=body,
                 headers=headers,
                 proxy=self._proxy,
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
+                timeout=self._timeout,
                 allow_redirects=False,
             ) as response:
                 status = response.status
@@ -270,9 +272,7 @@ class HttpBackend:
             raise self._unreached(error, status) from None
         return status, response.headers, data, time.monotonic() - began
 
-    async def _headers(self, body: bytes) -> Mapping[str, str]:
-        if not self._wire.signs:
-            return self._wire.headers(self._endpoint, self._url, body)
+    async def _signed(self, body: bytes) -> Mapping[str, str]:
         headers = await asyncio.to_thread(self._wire.headers, self._endpoint, self._url, body)
         if (secrets := self._wire.secrets(self._endpoint)) != self._secrets:
             self._secrets, self._clean = secrets, redactor(secrets)
@@ -283,15 +283,16 @@ class HttpBackend:
         if self._closed:
             raise FinalBackendError("the backend is closed")
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=self._connections)
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+                connector=aiohttp.TCPConnector(limit=self._connections),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=None if self._wire.signs else self._wire.headers(self._endpoint, self._url, b""),
             )
         return self._session
 
     def _unreached(self, error: Exception, status: int | None) -> BackendError:
         """Why there is no whole reply; with a status where it had begun."""
-        told = reason(error, connect_s=_CONNECT_S, timeout_s=self._timeout_s)
+        told = reason(error, connect_s=_CONNECT_S, timeout_s=self.slowest_s)
         message = f"can't reach {self._endpoint.base}: {told}"
         if is_unsafe(error):
             hint = "check http or https in the base URL; SSL_CERT_FILE may name the server's authority"
@@ -305,6 +306,8 @@ async def _whole(response: aiohttp.ClientResponse, largest: int) -> bytes:
     Raises:
         FinalBackendError: it is larger than any honest reply.
     """
+    if largest >= (response.content_length or largest + 1) and "Content-Encoding" not in response.headers:
+        return await response.read()
     data = bytearray()
     async for piece in response.content.iter_any():
         data += piece

@@ -59,6 +59,7 @@ class Paced:
         self.purse = purse
         self._retry, self._pacer = retry, pacer
         self._answered = False
+        self._slowest_s: float = getattr(inner, "slowest_s", math.inf)
 
     async def send(self, request: Request) -> Reply:
         """Send one request, trying again where that can help.
@@ -88,7 +89,7 @@ class Paced:
         await self.inner.aclose()
 
     async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
-        tokens = _tokens(request)
+        tokens = _tokens(request) if self._pacer.counts_tokens else 0
         held = await self._held(request, turns)
         reply: Reply | None = None
         failed: BaseException | None = None
@@ -131,8 +132,11 @@ class Paced:
 
     async def _sent(self, request: Request, left_s: float) -> Reply:
         try:
-            async with asyncio.timeout(left_s):
+            if left_s >= self._slowest_s:  # it gives up sooner by itself
                 reply = await self.inner.send(request)
+            else:
+                async with asyncio.timeout(left_s):
+                    reply = await self.inner.send(request)
         except TimeoutError:
             error = RetryableBackendError(f"no reply within {left_s:.3g} s", maybe_paid=True)
             error.backend, error.model, error.request_digest = self.name, self.model, request.digest

@@ -32,7 +32,7 @@ _SHORTER = 0.97  # what is left of that pause with every answer
 Ended = Literal["answered", "busy", "failed", "dropped"]
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """Leave to send one request.
 
     Attributes:
@@ -90,6 +90,11 @@ class Pacer:
         self._trouble = self._before = 0.0  # before: the limit to which trouble put an end; 0 for none
         self._grow(growing=fixed is None)
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a request takes."""
+        return bool(self._tpm)
+
     async def enter(self, tokens: int, left_s: float = math.inf) -> Turn:
         """Wait for a turn, first come, first served; `leave` must follow.
 
@@ -101,6 +106,10 @@ class Pacer:
             RetryableBackendError: the endpoint wants no request for longer than that.
         """
         came = self._clock()
+        if self._is_free(came):
+            self._places += 1
+            self._sent += 1
+            return Turn(came, 0.0)
         await self._place()
         try:
             async with self._first:
@@ -143,6 +152,11 @@ class Pacer:
             self._more()
         self._sent -= 1
         self._leave_place()
+
+    def _is_free(self, now: float) -> bool:
+        """Whether there is nothing to wait for, and no rate to keep."""
+        limited = self._rpm or self._tpm or self._pause or self._not_before > now or self._next_request > now
+        return not limited and self._places < int(self.limit) and not self._waiting and not self._first.locked()
 
     def _held(self, since: float) -> float:
         """Seconds since then in which the endpoint wanted no request."""

@@ -34,8 +34,7 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
         now: Wall clock, seconds since the epoch, used where the server sends no Date.
     """
     for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
-        seconds = _number(headers.get(name, ""))
-        if seconds is not None:
+        if name in headers and (seconds := _number(headers[name])) is not None:
             return seconds / per_second
     resets = []
     if status < 300 or status == 429:

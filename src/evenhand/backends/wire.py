@@ -85,12 +85,9 @@ class Wire:
 
     def sampling(self, request: Request, learned: Mapping[str, str | None]) -> dict[str, Any]:
         """The sampling settings of a request, under the names they have there."""
-        named = {name: learned.get(name, self._named(name)) for name in request.settings}
-        return {
-            sent: request.settings[name]
-            for name, sent in named.items()
-            if sent is not None and request.settings[name] is not None
-        }
+        own = self.settings or {}
+        named = ((learned.get(name, own.get(name, name)), value) for name, value in request.settings.items())
+        return {sent: value for sent, value in named if sent is not None and value is not None}
 
     def learn(self, refused: str, request: Request, learned: dict[str, str | None]) -> None:
         """Note that the endpoint refuses a parameter: it is left out from then on.

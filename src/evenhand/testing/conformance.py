@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, get_args
+
+from msgspec.structs import replace
 
 from evenhand._canon import canonical
 from evenhand.backend import Backend, Request
