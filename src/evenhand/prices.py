@@ -110,6 +110,8 @@ class Price:
 
 
 def _at(rate: Rate, prompt_tokens: int) -> float:
+    if len(rate) == 1:
+        return rate[0][1]
     return next(price for start, price in reversed(rate) if prompt_tokens > start or start == 0)
 
 
