@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,8 @@ def test_a_table_that_is_not_there(tmp_path: Path) -> None:
         ),
         ({**OPENAI, "model": "no-such-model"}, None),
         ({"backend": "openai", "endpoint": "http://127.0.0.1:1/v1", "model": "gpt-4o"}, None),
+        ({"backend": "openai", "endpoint": "http://localhost:1/v1", "model": "gpt-4o"}, None),
+        ({"backend": "openai", "endpoint": "http://[::1]:1/v1", "model": "gpt-4o"}, None),
         ({"backend": "openai", "endpoint": "https://unknown.example/v1", "model": "gpt-4o"}, None),
     ],
 )
@@ -125,6 +129,14 @@ def test_maintained_data(identity: dict[str, Any], source: str | None) -> None:
     else:
         assert price is not None and source in price.source and price.source.startswith("genai-prices ")
         assert price.input[0][1] > 0 and price.output[0][1] > 0 and price.date
+
+
+def test_the_data_are_read_where_they_can_help() -> None:
+    """A judge at a server of one's own starts without them: loading them takes longer than all else of a start."""
+    identity = {"backend": "openai", "endpoint": "http://127.0.0.1:1/v1", "model": "gpt-4o"}
+    told = f"import sys, evenhand.prices as p; p.find_price({identity}), p.unknown_price({identity})"
+    code = f"{told}; sys.exit('genai_prices' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @data

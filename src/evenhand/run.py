@@ -184,7 +184,15 @@ def _first_failure(store: Store) -> str | None:
 
 
 def take_in(spec: RunSpec, store: Store) -> None:
-    """Read and check the whole input, and keep it in the store, before anything is sent."""
+    """Read and check the whole input, and keep it in the store, before anything is sent; once for the same input."""
+    known = spec.input_digest()
+    if known is None or not store.meet_again(known):
+        _read_in(spec, store, known)
+    commands = [command for command in store.manifest["commands"] if command != spec.harmless]
+    store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric), commands=[*commands, spec.harmless])
+
+
+def _read_in(spec: RunSpec, store: Store, known: str | None) -> None:
     how: dict[str, Any] = {
         "mapping": spec.mapping,
         "format": spec.format,
@@ -199,15 +207,13 @@ def take_in(spec: RunSpec, store: Store) -> None:
         raise InputError("responses go with one response a row; with pairs, give them in the rows")
     else:
         rows = read_pairs(spec.source, spec.rubric.item, spec.pairs, **how)
-    changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts)
+    changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts, digest=known)
     if changes:
         lines = "\n".join(f"  {change}" for change in changes)
         raise RunError(
             f"rows of {spec.folder} changed since they were judged:\n{lines}",
             hint="new rows go at the end; give another --out, or --fresh to start over",
         )
-    commands = [command for command in store.manifest["commands"] if command != spec.harmless]
-    store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric), commands=[*commands, spec.harmless])
 
 
 def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evenhand._canon import digest, file_sha256
 from evenhand.backend import BackendSettings
 from evenhand.errors import InputError
 from evenhand.judging import Judge
@@ -16,6 +18,16 @@ from evenhand.rubric.model import Rubric
 from evenhand.trial import Order
 
 ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
+
+
+#: What makes no difference to the rows that are read, or is told in `RunSpec.input_digest` by its content.
+_BESIDE_ROWS = frozenset(
+    (
+        "source", "rubric", "judge", "folder", "responses", "repeats", "orders", "short", "concurrency", "rpm", "tpm",
+        "attempts", "deadline", "max_cost", "prices", "batch", "backend", "re_ask", "retry", "fresh", "store_texts",
+        "ask",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,22 @@ class RunSpec:
             raise InputError(f"orders must be one of {', '.join(ORDERS)}, not {self.orders!r}")
         return ORDERS[self.orders]
 
+    def input_digest(self) -> str | None:
+        """What tells whether the rows would be read as before: a digest of the files' bytes and of all that decides how
+        they are read. None where that can't be told: no files, or images beside them; or no texts are kept.
+        """
+        images = self.rubric.images_shown and any(f.type == "images" for f in self.rubric.item.fields)
+        files = [self.source] if self.responses is None else [self.source, self.responses]
+        if images or not self.store_texts or not all(_is_file(file) for file in files):
+            return None
+        how = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _BESIDE_ROWS}
+        try:
+            bytes_ = [(Path(file).suffix.lower(), file_sha256(Path(file))) for file in files]
+        except OSError:
+            return None  # reading the rows tells of it
+        plain = {name: dict(value) if isinstance(value, Mapping) else str(value) for name, value in how.items()}
+        return digest([version("evenhand"), self.rubric.digest, bytes_, plain])
+
     @property
     def harmless(self) -> dict[str, Any]:
         """What is only recorded: which trials are asked, how fast and for what report; not what comes of one."""
@@ -121,6 +149,13 @@ class RunSpec:
             "store_texts": self.store_texts,
             "ask": self.ask,
         }
+
+
+def _is_file(source: Any) -> bool:
+    try:
+        return isinstance(source, str | os.PathLike) and str(source) != STDIN and Path(source).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _from_folder(source: Any, folder: Path) -> str | None:

@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
-from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, told_plain
+from evenhand.intake import TABLE, Intake, StoredRow, plain_text
+from evenhand.item import Item, item_from_plain
 from evenhand.judging import Answer, Exchange
 from evenhand.run_folder import (
     CHECK,
@@ -32,31 +33,25 @@ from evenhand.run_folder import (
     lock,
     make,
     recover,
-    storable,
     unusable,
     write_manifest,
 )
 from evenhand.trial import Settled, TrialKey
 from evenhand.verdict import Usage, Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
 
+__all__ = ["Store", "StoredRow"]
+
 _BATCH = 500
-_SHOWN_CHANGES = 20
-_FAR = 1 << 40  # behind every row there can be
-_NO_TEXTS = '{"extra": {}}'
-_CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.id = item.id), content)"
-_READ_NOW = "item.id IN (SELECT id FROM passing.read)"
+_CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.seq = item.seq), content)"
+_READ_NOW = "item.id IS NOT NULL AND item.seq IN (SELECT seq FROM passing.read)"
+_ITEMS = "item.id IS NOT NULL"
+_INPUT = "input"  # entry of the manifest: the input that all items are of
 
 
-class StoredRow(NamedTuple):
-    """One input row as stored: an item, or a row that could not be used and why.
+class _Billed(msgspec.Struct):
+    """What a stored reply cost; the rest of it is skipped."""
 
-    An item whose texts were not kept has an id and no fields.
-    """
-
-    seq: int
-    item: Item | None
-    problem: str | None
-    raw: Mapping[str, Any]
+    usage: Usage
 
 
 class Store:
@@ -73,7 +68,8 @@ class Store:
 
     def __init__(self, folder: Path, *, write: bool, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
-        self._content = _CONTENT if write else "content"
+        self._content, self._read_now = (_CONTENT, _READ_NOW) if write else ("content", _ITEMS)
+        self._open_from: dict[Settled, int] = {}  # place before the first item with trials to ask
         self._lock_file = lock(folder) if write else None
         self._writing = threading.Lock()  # answers are stored in a thread of their own
         try:
@@ -84,9 +80,8 @@ class Store:
             if write:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = NORMAL")
-                # Items read now, and texts that may not be kept: in an unnamed database that ends with the connection.
                 self._db.execute("ATTACH '' AS passing")
-                self._db.execute("CREATE TABLE passing.read (id TEXT PRIMARY KEY, content TEXT)")
+                self._db.execute(TABLE)
         except sqlite3.Error as error:
             self.close()
             raise unusable(folder, error) from error
@@ -161,7 +156,7 @@ class Store:
 
     # items
 
-    def add_rows(self, rows: Iterable[StoredRow], *, texts: bool = True) -> list[str]:
+    def add_rows(self, rows: Iterable[StoredRow], *, texts: bool = True, digest: str | None = None) -> list[str]:
         """Take in the input's rows, all or none of them; a row already stored must be the same as before.
 
         Rows may have moved: they take the places they have now. Rows stored before stay, whether or not they are
@@ -171,67 +166,41 @@ class Store:
             rows: The rows as read now.
             texts: Keep the rows' contents, not only their digests. Contents that are not kept are there until
                 the store is closed.
+            digest: Of all that decides the rows, to know them by in `meet_again`; None where nothing tells.
 
         Returns:
             What changed in rows stored earlier, one line each (the first twenty); empty when nothing did.
         """
-        changes: list[str] = []
-        displaced: dict[str, str] = {}
         with self._transaction():
-            for row in rows:
-                change = self._add_row(row, texts, displaced)
-                if change and len(changes) < _SHOWN_CHANGES:
-                    changes.append(change)
-            changes += list(displaced.values())[: _SHOWN_CHANGES - len(changes)]
+            changes = Intake(self._db, texts=texts, reading=self._reading).add(rows)
             if changes:
                 self._db.execute("ROLLBACK")
                 self._db.execute("BEGIN")
+            whole = self._whole()
+            if not changes and (digest is not None or self.manifest.get(_INPUT) is not None):
+                known = {"digest": digest, "items": self._items()} if whole and digest is not None else None
+                write_manifest(self._db, {_INPUT: known})
+        self._content, self._read_now = ("content", _ITEMS) if whole else (_CONTENT, _READ_NOW)
+        self._open_from.clear()
         return changes
 
-    def _add_row(self, row: StoredRow, texts: bool, displaced: dict[str, str]) -> str | None:
-        """Take in one row; ``displaced`` tells of stored items whose place it took, until they turn up themselves."""
-        content = item_to_plain(row.item) if row.item else {"extra": dict(row.raw)}
-        new = fields_digest(row.item.fields) if row.item else ""
-        key = row.item.id if row.item else None
-        old = self._db.execute("SELECT seq, digest, content FROM item WHERE id = ?", (key,)).fetchone()
-        if old is not None and old[1] != new:
-            return f"item {key}: its content changed{self._diff(old[2], content)}"
-        if old is None or old[0] != row.seq:
-            self._clear(row, content, displaced)
-        text = storable(json.dumps(content, ensure_ascii=False))
-        if old is None:
-            kept = text if texts else _NO_TEXTS
-            self._db.execute("INSERT INTO item VALUES (?, ?, ?, ?, ?)", (row.seq, key, new, kept, row.problem))
-        else:
-            kept = text if old[2] != _NO_TEXTS else _NO_TEXTS  # columns beside the fields may have changed
-            self._db.execute("UPDATE item SET seq = ?, content = ? WHERE id = ?", (row.seq, kept, key))
-            displaced.pop(str(key), None)
-        if row.item:
-            passing = text if kept == _NO_TEXTS else None
-            self._db.execute("INSERT OR REPLACE INTO passing.read VALUES (?, ?)", (key, passing))
-        return None
+    def meet_again(self, digest: str) -> bool:
+        """Count all items as read now, if they are those that `add_rows` took in with this digest, texts and all."""
+        known = self.manifest.get(_INPUT) or {}
+        if known.get("digest") != digest or known["items"] != self._items():
+            return False
+        self._content, self._read_now = "content", _ITEMS
+        return True
 
-    def _clear(self, row: StoredRow, content: Mapping[str, Any], displaced: dict[str, str]) -> None:
-        """Free a row's place: a bad row is dropped (it was mended or has moved), an item goes behind the last row."""
-        there = self._db.execute("SELECT id, content FROM item WHERE seq = ?", (row.seq,)).fetchone()
-        if there is None:
-            return
-        if there[0] is None:
-            self._db.execute("DELETE FROM item WHERE seq = ?", (row.seq,))
-            return
-        self._db.execute("UPDATE item SET seq = (SELECT max(?, max(seq)) FROM item) + 1 WHERE seq = ?", (_FAR, row.seq))
-        now = row.item.id if row.item else "a bad row"
-        told = f"row {row.seq + 1}: was item {there[0]}, is now {now}{self._diff(there[1], content)}"
-        displaced.setdefault(there[0], told)
+    def _items(self) -> int:
+        with self._reading("its rows"):
+            return int(self._db.execute("SELECT count(id) FROM item").fetchone()[0])
 
-    def _diff(self, old: str, new: Mapping[str, Any]) -> str:
-        """The fields that differ, shortened."""
-        with self._reading("a row"):
-            before = json.loads(old).get("fields", {})
-        after = new.get("fields", {})
-        names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-        told = [(n, *(told_plain(fields.get(n))[:60] for fields in (before, after))) for n in names]
-        return "".join(f"\n    {n}: {was!r} -> {now!r}" for n, was, now in told)
+    def _whole(self) -> bool:
+        """Whether all items were read now, and their contents are kept."""
+        with self._reading("its rows"):
+            read, passing = self._db.execute("SELECT count(*), count(content) FROM passing.read").fetchone()
+        return bool(read == self._items() and not passing)
 
     def rows(self, *, read_now: bool = False) -> Iterator[StoredRow]:
         """All stored input rows, in input order, read in pieces so that writing may go on meanwhile.
@@ -239,11 +208,10 @@ class Store:
         Args:
             read_now: Only items that `add_rows` took in, or met again, since this store was opened for writing.
         """
-        return self._rows(_READ_NOW if read_now else "1")
+        return self._rows(self._read_now if read_now else "1")
 
-    def _rows(self, condition: str, *values: Any) -> Iterator[StoredRow]:
+    def _rows(self, condition: str, *values: Any, last: int = -1) -> Iterator[StoredRow]:
         query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? AND {condition} ORDER BY seq LIMIT ?"
-        last = -1
         while True:
             with self._reading("its rows"):
                 piece = self._db.execute(query, (last, *values, _BATCH)).fetchall()
@@ -280,7 +248,7 @@ class Store:
     def count_read_now(self) -> int:
         """Items that `add_rows` took in, or met again, since this store was opened for writing."""
         with self._reading("its rows"):
-            return int(self._db.execute("SELECT count(*) FROM passing.read").fetchone()[0])
+            return int(self._db.execute(f"SELECT count(*) FROM item WHERE {self._read_now}").fetchone()[0])
 
     # trials
 
@@ -290,7 +258,7 @@ class Store:
         with self._transaction():
             self._put_verdicts(((answer.key, answer.verdict) for answer in answers), now)
             replies = (
-                (*answer.key, e.attempt, e.digest, e.form, _text(reply_to_plain(e.reply)), now)
+                (*answer.key, e.attempt, e.digest, e.form, plain_text(reply_to_plain(e.reply)), now)
                 for answer in answers
                 for e in answer.exchanges
             )
@@ -306,25 +274,31 @@ class Store:
             write_manifest(self._db, entries)
 
     def _put_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], now: float) -> None:
-        rows = ((*key, v.status.value, _text(verdict_to_plain(v)), now) for key, v in verdicts)
+        rows = ((*key, v.status.value, plain_text(verdict_to_plain(v)), now) for key, v in verdicts)
         self._db.executemany("INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def count_settled(self, settled: Settled) -> int:
         """How many trials of the items read now need no asking."""
         condition, values = _sql(settled)
-        query = f"SELECT count(*) FROM trial WHERE item IN (SELECT id FROM passing.read) AND {condition}"
+        query = f"SELECT count(*) FROM trial WHERE {condition}"
+        if self._read_now != _ITEMS:
+            query += f" AND EXISTS (SELECT 1 FROM item WHERE item.id = trial.item AND {self._read_now})"
         with self._reading("its verdicts"):
             return int(self._db.execute(query, values).fetchone()[0])
 
     def open_items(self, settled: Settled) -> Iterator[tuple[Item, set[TrialKey]]]:
         """Each item read now that has trials to ask, in input order, with those of its trials that need no asking."""
-        if not self.count_settled(settled):
+        condition, values = _sql(settled)
+        with self._reading("its verdicts"):
+            any_done = self._db.execute(f"SELECT 1 FROM trial WHERE {condition} LIMIT 1", values).fetchone()
+        if any_done is None:
             yield from ((item, set()) for item in self.items(read_now=True))
             return
-        condition, values = _sql(settled)
-        done = f"{_READ_NOW} AND (SELECT count(*) FROM trial WHERE item = item.id AND {condition}) < ?"
+        done = f"{self._read_now} AND (SELECT count(*) FROM trial WHERE item = item.id AND {condition}) < ?"
         query = f'SELECT "order", repeat FROM trial WHERE item = ? AND {condition}'
-        for row in self._rows(done, *values, len(settled.orders) * settled.repeats):
+        start = self._open_from.get(settled, -1)
+        for row in self._rows(done, *values, len(settled.orders) * settled.repeats, last=start):
+            self._open_from.setdefault(settled, row.seq - 1)  # what is settled stays so while the store is open
             if row.item is not None:
                 with self._reading(f"the verdicts of item {row.item.id}"):
                     found = {TrialKey(row.item.id, *key) for key in self._db.execute(query, (row.item.id, *values))}
@@ -355,9 +329,10 @@ class Store:
 
     def usages(self) -> Iterator[Usage]:
         """What each stored reply cost, those of verdicts that were replaced included."""
+        billed = msgspec.json.Decoder(_Billed)
         with self._reading("its replies"):
-            for (text,) in self._db.execute("SELECT reply -> '$.usage' FROM reply"):
-                yield Usage(**json.loads(text))
+            for (text,) in self._db.execute("SELECT reply FROM reply"):
+                yield billed.decode(text).usage
 
     @contextlib.contextmanager
     def _reading(self, what: str) -> Iterator[None]:
@@ -388,10 +363,3 @@ def _sql(settled: Settled) -> tuple[str, tuple[Any, ...]]:
     statuses, orders = (",".join("?" * len(values)) for values in settled[:2])
     condition = f'status IN ({statuses}) AND "order" IN ({orders}) AND repeat < ?'
     return condition, (*settled.statuses, *settled.orders, settled.repeats)
-
-
-def _text(plain: Any) -> str:
-    """A verdict or a reply as it is stored."""
-    with contextlib.suppress(ValueError, TypeError, OverflowError):  # half a surrogate pair, too many digits
-        return msgspec.json.encode(plain).decode()
-    return storable(json.dumps(plain, ensure_ascii=False))

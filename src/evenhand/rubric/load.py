@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -129,7 +130,7 @@ def _beside(path: Path) -> str | None:
 
 def read_structure(text: str, problems: Problems) -> Node | None:
     """The tree of a file with its structure and requirement marks checked; None when there is nothing to go on."""
-    root, mistakes = read_yaml(text)
+    root, mistakes = _tree(text)
     for mistake in mistakes:
         problems.at(mistake.line, mistake.path, mistake.message, mistake.remedy)
     if root is None:
@@ -138,6 +139,12 @@ def read_structure(text: str, problems: Problems) -> Node | None:
     if checked is not None:
         check_requirements(checked, text, problems)
     return checked
+
+
+@lru_cache(maxsize=4)
+def _tree(text: str) -> tuple[Node | None, list[Problem]]:
+    """Read once: a command meets its rubric again in the run that it made."""
+    return read_yaml(text)
 
 
 def build(context: Context, text: str, check_expression: CheckExpression | None) -> Rubric:
