@@ -88,7 +88,7 @@ def _histograms(figure: Figure, table: Table) -> bool:
         axes = figure.add_subplot(down, across, place)
         counts = [_count(row[n]) for n in values]
         bars = axes.bar(range(len(values)), counts, color=_BAR, edgecolor=_INK, linewidth=0.8)
-        for bar, count in zip(bars, counts, strict=True):
+        for bar, count in ((bar, count) for bar, count in zip(bars, counts, strict=True) if count):
             where = (bar.get_x() + bar.get_width() / 2, bar.get_height())
             axes.annotate(f"{count:,}", where, ha="center", va="bottom", fontsize=8, color=_INK)
         axes.set_xticks(range(len(values)), names, rotation=25 if long else 0, ha="right" if long else "center",
