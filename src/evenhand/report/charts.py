@@ -25,7 +25,7 @@ _INK, _SOFT, _BAR = "#010203", "#040506", "#070809"
 _VARIABLES = {_INK: "var(--ink)", _SOFT: "var(--soft)", _BAR: "var(--bar)"}
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
-_ACROSS = 3  # histograms in a line
+_ACROSS = 4  # histograms in a line
 _MOST_ROWS, _MOST_VALUES = 24, 12
 _LONGEST_LABEL = 28
 
@@ -83,7 +83,7 @@ def _histograms(figure: Figure, table: Table) -> bool:
     across = min(_ACROSS, len(rows))
     names = [_label(table.columns[n]) for n in values]
     long = max(map(len, names)) > 4
-    figure.set_size_inches(3.1 * across, (2.0 if long else 1.5) * down)
+    figure.set_size_inches(2.8 * across, (2.0 if long else 1.5) * down)
     for place, row in enumerate(rows, 1):
         axes = figure.add_subplot(down, across, place)
         counts = [_count(row[n]) for n in values]

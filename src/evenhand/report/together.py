@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evenhand._words import percent, rounded
+from evenhand._words import rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
 from evenhand.facets import USAGE, Facet
 from evenhand.report.figures import (
@@ -16,6 +16,7 @@ from evenhand.report.figures import (
     count,
     differences,
     dollars,
+    estimated,
     mean_row,
     scale_of,
     share,
@@ -28,7 +29,9 @@ def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Sec
     """The sections of several runs together, of `evenhand.reported.Reported.facts`; none for one run."""
     if told["together"] is None:
         return
-    yield Section("Runs side by side", [], [_runs(told["runs"]), *_means(told["runs"], rubrics)])
+    yield Section(
+        "Runs side by side", [], [_runs(told["runs"]), *_shares(told["runs"]), *_means(told["runs"], rubrics)]
+    )
     yield _spread(told["runs"], told["together"]["fields"])
     yield _disagreement(told["together"], [run["run"] for run in told["runs"]])
     comparison = told["together"]["comparison"]
@@ -42,24 +45,39 @@ def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Sec
 def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
     for run in runs:
-        summary, service, where = run["summary"], run["service"], Facet("run", run["run"])
+        summary, where = run["summary"], Facet("run", run["run"])
+        judge, rubric = summary["judge"], summary["rubric"]
+        cost = Cell("", (where, Facet("count", "asked")), sort=USAGE[3])
         rows.append(
             [
                 Cell(run["run"]),
-                Cell(summary["judge"]["spec"]),
-                Cell(f"{summary['rubric']['name']} {summary['rubric']['version']}, {summary['rubric']['digest'][:8]}"),
+                Cell(judge["spec"]),
+                Cell(f"{rubric['name']} {rubric['version']}, {rubric['digest'][:8]}"),
                 count(summary["planned"], where, Facet("count", "planned")),
                 count(summary["scored"], where, Facet("count", "scored")),
                 share(summary["coverage"], Cell("", (where, Facet("count", "rows_scored")))),
-                _estimate(service["failed"], where, Facet("count", "asked")),
-                _estimate(service["violated"], where, Facet("count", "readable replies")),
-                _estimate(service["consistency"], where, Facet("count", "side known")),
-                dollars(service["cost_per_1000_items"], Cell("", (where, Facet("count", "asked")), sort=USAGE[3])),
+                dollars(run["service"]["cost_per_1000_items"], cost),
             ]
         )
-    columns = ["", "judge", "rubric, digest", "planned", "scored", "coverage", "share not scored"]
-    columns += ["share that breaks a rule", "same side in both orders", "cost per 1,000 items"]
-    return Table("Runs", columns, rows)
+    return Table("Runs", ["", "judge", "rubric, digest", "planned", "scored", "coverage", "cost per 1,000 items"], rows)
+
+
+def _shares(runs: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """Failures, broken rules and steadiness of each run."""
+    for name, caption, of in (
+        ("failed", "Asked and not scored", "asked"),
+        ("violated", "Readable replies that break a rule", "readable replies"),
+        ("consistency", "Same side in both orders", "side known"),
+    ):
+        rows = [
+            [
+                Cell(run["run"]),
+                *estimated(run["service"][name], Cell("", (Facet("run", run["run"]), Facet("count", of)))),
+            ]
+            for run in runs
+        ]
+        if any(run["service"][name] for run in runs):
+            yield Table(caption, ["", "share", "95% interval", "n"], rows)
 
 
 def _means(runs: Sequence[Mapping[str, Any]], rubrics: Sequence[Rubric]) -> Iterator[Table]:
@@ -115,11 +133,3 @@ def _values(values: Mapping[str, Any] | None) -> str:
     if values is None:
         return "not in this run"
     return ", ".join(f"{name} {'-' if value is None else value}" for name, value in values.items())
-
-
-def _estimate(estimate: Mapping[str, Any] | None, *facets: Facet) -> Cell:
-    """A share with its interval and n in one cell."""
-    if estimate is None or estimate["value"] is None:
-        return Cell("-")
-    interval = f"{' to '.join(map(percent, estimate['ci']))}; " if estimate["ci"] else ""
-    return Cell(f"{percent(estimate['value'])} ({interval}n {estimate['n']:,})", facets, estimate["value"])

@@ -68,8 +68,12 @@ function verdictTable(run, item) {
   rows.push(line("rules broken", each((v) => v.violations.length ? [el("ul", {}, ...v.violations.map(
     ([rule, severity, message]) => el("li", { dir: "auto" }, el("strong", { text: severity + " " + rule }), ": " + message)))]
     : [el("span", { text: "none" })])));
-  return el("table", {}, el("caption", { text: "Verdicts, in the item's own order of responses" }),
-    el("thead", {}, el("tr", {}, el("td", {}), ...item.trials.map((t) => el("th", { scope: "col", text: trialName(t) })))),
+  return el("table", {}, el("caption", { text: "In the item's own order of responses" }),
+    el("thead", {}, el("tr", {}, el("td", {}), ...item.trials.map((t) => {
+      const head = el("th", { scope: "col", text: trialName(t) });
+      head.style.width = 85 / item.trials.length + "%"; // orders and repeats side by side, alike
+      return head;
+    }))),
     el("tbody", {}, ...rows));
 }
 
