@@ -11,6 +11,7 @@ import hmac
 import json
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,24 @@ def canonical(value: Any) -> bytes:
 
 def digest(value: Any) -> str:
     """32 hex digits that identify plain data by its content."""
-    return digest_of(canonical(value))
+    return running_digest(canonical(value)).hexdigest()
 
 
-def digest_of(data: bytes) -> str:
-    """The digest of canonical bytes."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def running_digest(start: bytes) -> hashlib.blake2b:
+    """The digest of canonical bytes that begin so, to be fed with the others (``.update(bytes)``, ``.hexdigest()``)."""
+    return hashlib.blake2b(start, digest_size=16)
 
 
 def keyed_mark(key: bytes, *parts: str) -> str:
     """4 consonants that only the holder of ``key`` can predict, the same for the same parts."""
-    digest = hmac.new(key, b"[%s]" % b",".join(map(canonical, parts)), hashlib.blake2b).digest()
-    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:4])
+    hashed = _keyed(key).copy()
+    hashed.update(b"[%s]" % b",".join(map(canonical, parts)))
+    return "".join([_LETTERS[byte % len(_LETTERS)] for byte in hashed.digest()[:4]])
+
+
+@lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hmac.HMAC:
+    return hmac.new(key, digestmod=hashlib.blake2b)
 
 
 def file_sha256(path: Path) -> str:

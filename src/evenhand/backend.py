@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from msgspec import field as of
 
-from evenhand._canon import canonical, digest_of
+from evenhand._canon import canonical, running_digest
 from evenhand._kept import kept
 from evenhand.item_values import Image
 from evenhand.rubric.model import Form, OutputField
 from evenhand.verdict import Reply
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
 
 
 class Deadline:
@@ -91,20 +95,33 @@ class Request(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Identity by content: the same digest means the same question."""
-        static, own = self.messages[: self.static_messages], self.messages[self.static_messages :]
-        parts = {  # by name; those that are the same for a whole run are written once
-            "form": canonical(self.form),
-            "function": canonical(self.function),
-            "judge": _written(self.judge),
-            "messages": b"[%s]" % b",".join([*map(_written, static), *map(_message, own)]),
-            "repeat": canonical(self.repeat),
-            "schema": _written(self.schema),
-            "settings": _written(self.settings),
-        }
-        return digest_of(b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), data) for name, data in parts.items()))
+        hashed = self._head()
+        own = b",".join(map(_message, self.messages[self.static_messages :]))
+        own = b"," + own if own and self.static_messages else own
+        hashed.update(_TAIL % (own, _short(self.repeat), _written(self.schema), _written(self.settings)))
+        return hashed.hexdigest()
+
+    def _head(self) -> blake2b:
+        """The canonical form up to the messages that differ from item to item, hashed once for all that begin alike."""
+        static = self.messages[: self.static_messages]
+        heads = _heads(static[0]) if static else {}
+        begin = (self.form, self.function, _written(self.judge))
+        known = heads.get(begin)
+        if known is None or known[0] != static:
+            data = _HEAD % (*map(_short, begin[:2]), begin[2], b",".join(map(_message, static)))
+            known = heads[begin] = (static, running_digest(data))
+        return known[1].copy()
 
 
-_written = kept(canonical)
+def _no_heads(_: Mapping[str, Any]) -> dict[Any, tuple[tuple[Mapping[str, Any], ...], blake2b]]:
+    return {}
+
+
+_heads = kept(_no_heads)
+_written, _short = kept(canonical), functools.lru_cache(typed=True)(canonical)
+#: In canonical form: by name.
+_HEAD = b'{"form":%s,"function":%s,"judge":%s,"messages":[%s'
+_TAIL = b'%s],"repeat":%s,"schema":%s,"settings":%s}'
 _MESSAGE = b'{"content":%s,"role":%s}'
 
 

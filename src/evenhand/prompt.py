@@ -17,6 +17,7 @@ from msgspec import Struct
 
 import evenhand.wording as wording
 from evenhand._canon import keyed_mark
+from evenhand._kept import kept
 from evenhand.item_values import Image
 from evenhand.rubric.model import Form, ItemField, OutputField, Rubric, Template
 from evenhand.verbatim import filled, laid_out, shown_type
@@ -81,7 +82,7 @@ def render(
         form: Output form, which decides how the output block is worded.
         mark: Fence mark from `mark_for`.
     """
-    plan = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
+    plan = _plan_of(rubric, fields, form)
     words = wording.of(rubric.language)
     messages: list[dict[str, Any]] = []
     for n, (role, blocks) in enumerate(plan.messages):
@@ -169,6 +170,18 @@ class _Keyed:
         return self.rubric is other.rubric or (self.rubric.digest != "" and self.rubric.digest == other.rubric.digest)
 
 
+_plans = kept(lambda _: dict[tuple[str, Form], _Plan]())
+
+
+def _plan_of(rubric: Rubric, fields: tuple[OutputField, ...], form: Form) -> _Plan:
+    """The plan, looked up by the very tuple of fields, which is the same for most items."""
+    known = _plans(fields)
+    plan = known.get((rubric.digest, form)) if rubric.digest else None
+    if plan is None:
+        plan = known[rubric.digest, form] = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
+    return plan
+
+
 @functools.lru_cache(maxsize=64)
 def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
     rubric = keyed.rubric
@@ -251,17 +264,23 @@ def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
     return "\n".join(lines)
 
 
-def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words) -> str:
-    """All that is given of the item, responses last; not the flags the judge is to find out."""
+def _fields_shown(rubric: Rubric) -> list[ItemField]:
     answers = rubric.item.responses
     shown = [
         field
         for field in rubric.item.fields
         if field.name not in answers and not (field.type in ("bool", "number") and rubric.output.field(field.name))
     ]
-    shown += [field for field in rubric.item.fields if field.name in answers]
-    parts = [_item_field(rubric, field, item, mark, words) for field in shown]
-    return "\n\n".join(part for part in parts if part)
+    return [*shown, *(field for field in rubric.item.fields if field.name in answers)]
+
+
+_shown = kept(_fields_shown)
+
+
+def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words) -> str:
+    """All that is given of the item, responses last; not the flags the judge is to find out."""
+    parts = [_item_field(rubric, field, item, mark, words) for field in _shown(rubric)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark: str, words: Words) -> str:

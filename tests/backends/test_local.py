@@ -8,11 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from evenhand import models
 from evenhand._canon import digest

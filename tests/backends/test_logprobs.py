@@ -6,12 +6,12 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from evenhand.backend import Request
 from evenhand.backends.http_errors import Fault

@@ -73,7 +73,7 @@ def reply_of(data: Any, latency_s: float, request: Request | None = None) -> Rep
     choices = data.get("choices") if isinstance(data, Mapping) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(c, Mapping) for c in choices):
         raise RetryableBackendError("the reply is no chat completion: it has no choices")
-    choice = next((c for c in choices if c.get("index") == 0), choices[0])
+    choice = choices[0] if len(choices) == 1 else next((c for c in choices if c.get("index") == 0), choices[0])
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise RetryableBackendError("the reply is no chat completion: its choice has no message")

@@ -90,7 +90,7 @@ class Paced:
 
     async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
         tokens = _tokens(request) if self._pacer.counts_tokens else 0
-        held = await self._held(request, turns)
+        held = await self._held(self.purse, request, turns) if self.purse else None
         reply: Reply | None = None
         failed: BaseException | None = None
         try:
@@ -109,13 +109,11 @@ class Paced:
                 maybe = failed.maybe_paid if isinstance(failed, BackendError) else failed is not None
                 self.purse.settle(held, None, maybe_paid=maybe)
 
-    async def _held(self, request: Request, turns: list[Turn]) -> Any:
+    async def _held(self, purse: Purse, request: Request, turns: list[Turn]) -> Any:
         """What is set aside for a try; waiting for it is of our own making, as that for a turn."""
-        if self.purse is None:
-            return None
         came = self._retry.clock()
         with request.deadline.standing_still() if request.deadline else contextlib.nullcontext():
-            held = await self.purse.reserve(request)
+            held = await purse.reserve(request)
         turns.append(Turn(came, self._retry.clock() - came))
         return held
 

@@ -11,6 +11,7 @@ from evenhand.errors import FinalBackendError
 from evenhand.verdict import Usage
 
 #: Shorter prompts fit everywhere.
+_BYTES_A_CHARACTER = 4  # at most
 _FROM_BYTES = 2000
 #: No tokenizer reads more bytes a token than this, counted in the size that is left when repetition is packed away
 #: (measured: 1.0 to 1.5 for English, Chinese, code, JSON and base64). Unpacked, one token may be a hundred spaces.
@@ -32,7 +33,10 @@ def require_whole(request: Request, usage: Usage) -> None:
     if (cached := usage.cached_tokens or 0) > read:
         read += cached
     messages = request.messages[request.static_messages if usage.cached_tokens is None else 0 :]
-    data = "".join(map(_text, messages)).encode("utf-8", "replace")
+    text = "".join(map(_text, messages))
+    if len(text) * (1 if text.isascii() else _BYTES_A_CHARACTER) <= max(_FROM_BYTES, read * _MOST_PACKED_BYTES):
+        return  # as nearly always
+    data = text.encode("utf-8", "replace")
     if len(data) <= _FROM_BYTES or read * _MOST_PACKED_BYTES >= len(data):  # packed it is shorter still
         return
     if read * _MOST_PACKED_BYTES < len(zlib.compress(data)):

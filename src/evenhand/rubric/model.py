@@ -65,7 +65,10 @@ class ItemSpec:
         return (*self.responses, *self.blank)
 
     def field(self, name: str) -> ItemField | None:
-        return next((f for f in self.fields if f.name == name), None)
+        for one in self.fields:
+            if one.name == name:
+                return one
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,10 @@ class Output:
     short: tuple[str, ...] = ()
 
     def field(self, name: str) -> OutputField | None:
-        return next((f for f in self.fields if f.name == name), None)
+        for one in self.fields:
+            if one.name == name:
+                return one
+        return None
 
 
 @dataclass(frozen=True, slots=True)
