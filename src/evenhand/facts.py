@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from evenhand._canon import digest
 from evenhand.item import Item
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.slices import Column
+from evenhand.spill import Spill
 from evenhand.stats.means import ScatteredMean
 from evenhand.store import Store, StoredRow
 from evenhand.tasks import Clusters, Tasks, composite_bounds, score_bounds, told_mean, weights_of
@@ -20,6 +22,7 @@ ValueKind = Literal["stated", "expected"]
 NOT_VALIDATED = "not validated"
 #: What a pair prefers whose side changes with the presentation order.
 CHANGED = "changed with the order"
+_COMPOSITE, _AGREEMENT = ".composite", ".agreement"  # beside the names of fields
 
 
 def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
@@ -108,8 +111,9 @@ class _Tally:
         self._preference: Counter[str] = Counter()
         self._means: dict[str, ScatteredMean] = {}
         self._clusters = Clusters(rubric, manifest)
-        self._numbers: dict[int, int] = {}  # of clusters, by their digests: there may be a million
-        self._cluster = 0
+        self._sums = Spill()  # of clusters, by their digests: sum and size in each mean, as these have places
+        self._places: dict[str, int] = {}
+        self._cluster = array("d")
         self._counts: dict[str, Counter[str]] = {}
         self._field_failures: dict[str, Counter[str]] = {}
         self._preset: Counter[str] = Counter()
@@ -129,7 +133,7 @@ class _Tally:
             return
         self._null += len(null_answers(row.item, self._rubric))
         key = int(digest(self._clusters.of(row.item))[:15], 16)  # 60 bits
-        self._cluster = self._numbers.setdefault(key, len(self._numbers))
+        self._cluster = array("d", self._sums.get(key) or b"")
         units = list(self.units(row, verdicts))
         for unit in units:
             self._add_unit(unit)
@@ -138,6 +142,7 @@ class _Tally:
         for verdict in verdicts.values():
             self._add_verdict(verdict)
         self._add_values([unit for unit in units if unit])
+        self._sums.put(key, self._cluster.tobytes())
 
     def units(self, row: StoredRow, verdicts: Mapping[TrialKey, Verdict]) -> Iterator[list[Verdict | None]]:
         """One unit a repeat; both orders of a pair are one unit."""
@@ -160,7 +165,16 @@ class _Tally:
         told = [side for side in sides if side is not None]
         self._flips += told.count(CHANGED)
         self._preference.update(side for side in told if side != CHANGED)
-        self._agreement.add_to(self._cluster, [float(side != CHANGED) for side in told])
+        self._add_to(_AGREEMENT, self._agreement, [float(side != CHANGED) for side in told])
+
+    def _add_to(self, name: str, mean: ScatteredMean, values: list[float]) -> None:
+        """Add values of the row's cluster to a mean."""
+        if not values:
+            return
+        at = 2 * self._places.setdefault(name, len(self._places))
+        sums = self._cluster
+        sums.extend([0.0] * (at + 2 - len(sums)))
+        sums[at], sums[at + 1] = mean.add_to(sums[at], int(sums[at + 1]), values)
 
     def _add_verdict(self, verdict: Verdict) -> None:
         self._re_asked += verdict.re_asked
@@ -201,7 +215,7 @@ class _Tally:
             self._add_field(field, outcomes)
         if self._weights:
             totals = [_composite(v, self._weights, self._value) for v in verdicts]
-            self._composite.add_to(self._cluster, [t for t in totals if t is not None])
+            self._add_to(_COMPOSITE, self._composite, [t for t in totals if t is not None])
 
     def _add_field(self, field: OutputField, outcomes: list[FieldOutcome]) -> None:
         assert field.scale is not None
@@ -216,7 +230,7 @@ class _Tally:
             if (mean := self._means.get(field.name)) is None:
                 low, high = float(field.scale.bottom), float(field.scale.top)
                 mean = self._means[field.name] = ScatteredMean(low=low, high=high)
-            mean.add_to(self._cluster, [float(v) for v in values if isinstance(v, int | float)])
+            self._add_to(field.name, mean, [float(v) for v in values if isinstance(v, int | float)])
         else:
             counts = self._counts.setdefault(field.name, Counter())
             counts.update(str(v) for v in values if v is not None)

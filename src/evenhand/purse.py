@@ -52,6 +52,7 @@ class Purse:
         spent: What may have been spent before at most, in billionths; at least ``paid``.
         handed_in: The part of that which is set aside for batches under way.
         save: Keeps what may be spent at most, in US dollars, before it is.
+        unpaid: How much of ``paid`` was not, where that takes long to count: asked only to tell of it.
 
     Attributes:
         paid, maybe, reserved: As above, in billionths.
@@ -67,6 +68,7 @@ class Purse:
         spent: int,
         save: Callable[[float], None],
         handed_in: int = 0,
+        unpaid: Callable[[], int] | None = None,
     ) -> None:
         open_ = max(0, spent - paid)
         self.reserved = min(open_, handed_in)
@@ -75,7 +77,7 @@ class Purse:
         self.remedy: str | None = None
         self._price, self._price_later = price, price.in_batches()
         self._cap = None if cap is None else int(cap * NANO)
-        self._save = save
+        self._save, self._unpaid = save, unpaid
         self._saved = self.spent + self.reserved
         self._inflight = 0
         self._waiting: deque[tuple[int, asyncio.Future[Hold]]] = deque()
@@ -162,6 +164,8 @@ class Purse:
 
     def ended(self, left: int) -> RunError:
         """The error of a run that stopped for want of money, with so many trials left."""
+        unpaid = 0 if self._unpaid is None else self._unpaid()
+        self.paid, self.maybe, self._unpaid = self.paid - unpaid, self.maybe + unpaid, None
         maybe = f", {usd(self.maybe / NANO)} possibly paid without a reply" if self.maybe else ""
         cap = "" if self._cap is None else f", of {usd(self._cap / NANO)}"
         told = f"{usd(self.paid / NANO)} paid{maybe}{cap}; {counted(left, 'trial')} left"
@@ -234,9 +238,14 @@ class Purse:
 
 
 def priced_usage(usage: Usage, price: Price) -> Usage | None:
-    """A usage with its cost, that of the server or else by price; None where it can't be told."""
-    cost = usage.cost_usd if usage.cost_usd is not None else price.cost(usage)
+    """A usage with its cost; None where it can't be told."""
+    cost = cost_of(usage, price)
     return None if cost is None else replace(usage, cost_usd=cost)
+
+
+def cost_of(usage: Usage, price: Price) -> float | None:
+    """US dollars, as the server told or else by price; None where it can't be told."""
+    return usage.cost_usd if usage.cost_usd is not None else price.cost(usage)
 
 
 def most_output(settings: Mapping[str, Any], price: Price) -> int | None:

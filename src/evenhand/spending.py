@@ -15,7 +15,7 @@ from evenhand.errors import InputError, RunError
 from evenhand.item import Item
 from evenhand.judging import Asker
 from evenhand.prices import Price, find_price, unknown_price
-from evenhand.purse import NANO, Purse, most_output, most_prompt, nano, parts_of, priced_usage
+from evenhand.purse import NANO, Purse, cost_of, most_output, most_prompt, nano, parts_of
 from evenhand.rubric.model import Rubric
 from evenhand.store import Store
 from evenhand.trial import Trial
@@ -177,30 +177,49 @@ def open_purse(store: Store, price: Price, *, cap: float | None) -> Purse:
     Raises:
         InputError: there is a cap, and stored replies whose cost nobody told.
     """
-    paid = untold = 0
-    for usage in store.usages():
-        priced = priced_usage(usage, price)
-        if priced is None or priced.cost_usd is None:
-            untold += 1
-        else:
-            paid += nano(priced.cost_usd)
-    before = store.manifest.get("cost") or {"at_most_usd": 0.0, "untold": untold}
-    if before["untold"] and cap is not None:
+    before = store.manifest.get("cost") or {}
+    handed_in = sum(entry.get("held", 0) for entry in store.manifest.get("batches") or ())
+    spent, last = round(before.get("at_most_usd", 0.0) * NANO), store.last_reply()
+    counted, unpaid = before.get("counted") == _decides(price) and not handed_in, None
+    if counted:  # what was saved holds every stored reply; a million of them take long to count
+        paid, untold = spent, before["untold"]
+        unpaid = lambda: max(0, spent - _paid(store, price, last)[0])  # noqa: E731
+    else:
+        paid, untold = _paid(store, price, last)
+        spent, untold = max(paid, spent), before.get("untold", untold)
+    if untold and cap is not None:
         raise InputError(
-            f"{store.folder} has replies without token counts ({before['untold']}) from when no price was known: what "
-            "was spent can't be told, so --max-cost can't hold",
+            f"{store.folder} has replies without token counts ({untold}) from when no price was known: what was spent "
+            "can't be told, so --max-cost can't hold",
             hint="give another --out",
         )
-    entry = {"price": price.plain(), "untold": before["untold"]}
-    spent = max(paid, round(before["at_most_usd"] * NANO))
+    entry = {"price": price.plain(), "untold": untold, "counted": _decides(price)}
     return Purse(
         price,
         cap=cap,
         paid=paid,
         spent=spent,
-        handed_in=sum(entry.get("held", 0) for entry in store.manifest.get("batches") or ()),
+        handed_in=handed_in,
         save=lambda at_most: store.update_manifest(cost={**entry, "at_most_usd": at_most}),
+        unpaid=unpaid,
     )
+
+
+def _decides(price: Price) -> dict[str, Any]:
+    """A price as plain data, less where and when it was found."""
+    return {name: value for name, value in price.plain().items() if name not in ("source", "date")}
+
+
+def _paid(store: Store, price: Price, last: int) -> tuple[int, int]:
+    """What the stored replies up to one cost, in billionths, and how many of them don't tell."""
+    paid = untold = 0
+    for usage in store.usages(last):
+        cost = cost_of(usage, price)
+        if cost is None:
+            untold += 1
+        else:
+            paid += nano(cost)
+    return paid, untold
 
 
 @contextlib.contextmanager

@@ -327,11 +327,17 @@ class Store:
             )
             return [Exchange(a, d, f, reply_from_plain(json.loads(text))) for a, d, f, text in found]
 
-    def usages(self) -> Iterator[Usage]:
-        """What each stored reply cost, those of verdicts that were replaced included."""
+    def last_reply(self) -> int:
+        """Number of the reply stored last; 0 where there is none."""
+        with self._reading("its replies"):
+            return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM reply").fetchone()[0])
+
+    def usages(self, last: int | None = None) -> Iterator[Usage]:
+        """What each stored reply cost, those of verdicts that were replaced included; up to the ``last`` of them."""
+        bound = self.last_reply() if last is None else last
         billed = msgspec.json.Decoder(_Billed)
         with self._reading("its replies"):
-            for (text,) in self._db.execute("SELECT reply FROM reply"):
+            for (text,) in self._db.execute("SELECT reply FROM reply WHERE seq <= ?", (bound,)):
                 yield billed.decode(text).usage
 
     @contextlib.contextmanager

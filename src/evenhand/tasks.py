@@ -6,14 +6,15 @@ No layout.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand._canon import digest
 from evenhand.item import Item, content_id
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
+from evenhand.spill import Spill
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean, mean_of_means
 
@@ -105,20 +106,12 @@ def question_of(item: Item, rubric: Rubric) -> str:
     return digest([str(item.fields.get(name)) for name in asked]) if asked else item.id
 
 
-@dataclass(slots=True)
-class _Group:
-    """Scores of one cluster in one task: all of them, and one mean an item of a paraphrase group."""
-
-    scores: list[float] = field(default_factory=list)
-    items: list[float] = field(default_factory=list)
-
-
 class Tasks:
     """Sums up the scores of a run as the rubric's ``aggregate`` says, fed row by row.
 
     A task is a value of the first field of ``aggregate.per``; categories are those of the rubric's types. Items of
-    one cluster share what they are about, so intervals take clusters, not items, as independent. Memory grows with
-    the number of clusters.
+    one cluster share what they are about, so intervals take clusters, not items, as independent. Memory does not grow
+    with the number of clusters.
 
     Args:
         rubric: Has an ``aggregate.per``.
@@ -131,20 +124,22 @@ class Tasks:
         self._clusters = clusters or Clusters(rubric)
         self._bounds = bounds
         self._planned: dict[str, int] = {}
-        self._groups: dict[str, dict[str, _Group]] = {}
+        self._groups: dict[str, Spill] = {}  # of each task: cluster -> number of scores, scores, means of paraphrases
 
     def add(self, item: Item, scores: Sequence[float | None]) -> None:
         """Take the scores of one item, one a planned trial; None where there is none."""
         given = item.fields.get(self._rubric.aggregate.per[0])
         task = UNTYPED if given is None else str(given)
         self._planned[task] = self._planned.get(task, 0) + len(scores)
-        groups = self._groups.setdefault(task, {})
+        groups = self._groups.setdefault(task, Spill())
         read = [score for score in scores if score is not None]
         if read:
-            group = groups.setdefault(self._clusters.of(item), _Group())
-            group.scores += read
+            cluster = self._clusters.of(item)
+            found, means = _group(groups.get(cluster) or bytes(8))
+            found.extend(read)
             if self._clusters.paraphrases(item) is not None:
-                group.items.append(math.fsum(read) / len(read))
+                means.append(math.fsum(read) / len(read))
+            groups.put(cluster, array("d", [len(found), *found, *means]).tobytes())
 
     def facts(self) -> dict[str, Any]:
         """The figures as plain data.
@@ -191,8 +186,8 @@ class Tasks:
     def _mean(self, tasks: Iterable[str]) -> Estimate:
         mean = ClusteredMean(low=self._bounds[0], high=self._bounds[1], unit=self._clusters.unit)
         for task in tasks:
-            for group in self._groups[task].values():
-                mean.add(group.scores)
+            for kept in self._groups[task].values():
+                mean.add(_group(kept)[0])
         return mean.estimate()
 
     def _means(self, tasks: Sequence[str]) -> dict[str, Any]:
@@ -207,11 +202,18 @@ class Tasks:
 
     def _robustness(self, tasks: Iterable[str]) -> dict[str, Any]:
         least = int(self._rubric.aggregate.robustness.get("min", 2))
-        groups = [group.items for task in tasks for group in self._groups[task].values() if len(group.items) >= least]
-        return robustness(groups)
+        groups = (_group(kept)[1] for task in tasks for kept in self._groups[task].values())
+        return robustness(means for means in groups if len(means) >= least)
 
 
-def robustness(groups: Sequence[Sequence[float]]) -> dict[str, Any]:
+def _group(kept: bytes) -> tuple[array[float], array[float]]:
+    """What `Tasks` keeps of a cluster: its scores, and one mean an item of a paraphrase group."""
+    numbers = array("d", kept)
+    size = int(numbers[0])
+    return numbers[1 : 1 + size], numbers[1 + size :]
+
+
+def robustness(groups: Iterable[Sequence[float]]) -> dict[str, Any]:
     """How much scores differ between paraphrases of one question. Unofficial: the published formula is not known.
 
     Args:

@@ -215,3 +215,22 @@ def test_from_python(server: FakeServer, tmp_path: Path) -> None:
     for bad in ({"max_cost": 0}, {"max_cost": "1"}, {"prices": 3}):
         with pytest.raises(InputError, match="must be"):
             evenhand.judge(rows(1), TWO, "openai:m", out=tmp_path / "s", **{**how, **bad})
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_replies_are_counted_again_only_where_they_must_be(
+    server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, counts: bool
+) -> None:
+    """What was saved holds all that a run spent, so a resume reads no replies; it tells the same."""
+    assert run(command(server.url, "--max-cost", "0.105")) == RunError.exit_code
+    with Store.open(Path("run"), write=True) as store:
+        cost = {**store.manifest["cost"], "at_most_usd": 0.115}  # as after a kill
+        store.update_manifest(cost={name: part for name, part in cost.items() if counts or name != "counted"})
+    read, usages = [], Store.usages
+    monkeypatch.setattr(Store, "usages", lambda *args: read.append(1) or usages(*args))
+    capsys.readouterr()
+    assert run(command(server.url, "--max-cost", "0.135")) == RunError.exit_code
+    assert "$0.120 paid, $0.0150 possibly paid without a reply, of $0.135; 12 trials left" in capsys.readouterr().err
+    assert len(read) == 1  # at the end, to tell; or at the beginning
+    assert run(command(server.url, "--max-cost", "9")) == 0
+    assert len(read) == 1

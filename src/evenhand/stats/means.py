@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Sequence
 
 from evenhand.stats.estimates import CONFIDENCE, Estimate, few
@@ -84,29 +83,24 @@ class ClusteredMean:
 
 
 class ScatteredMean(ClusteredMean):
-    """The same where a cluster comes in pieces, in any order: it keeps 16 bytes for each.
+    """The same where a cluster comes in pieces, in any order; who feeds it keeps what each cluster has so far.
 
     Args:
         low, high, unit: As for `ClusteredMean`.
     """
 
-    def __init__(self, *, low: float | None = None, high: float | None = None, unit: str = "item") -> None:
-        super().__init__(low=low, high=high, unit=unit)
-        self._totals, self._sizes = array("d"), array("Q")
+    def add_to(self, before: float, were: int, values: Sequence[float]) -> tuple[float, int]:
+        """Add to a cluster that has such a sum and size so far, 0 and 0 at first; those that it has now.
 
-    def add_to(self, cluster: int, values: Sequence[float]) -> None:
-        """Add to a cluster, which has a number: 0, 1, 2 ... as they first turn up."""
+        Sums are of differences to the first value of all, so they are of use here only.
+        """
         if not values:
-            return
+            return before, were
         if self._shift is None:
             self._shift = values[0]
-        if (lacking := cluster + 1 - len(self._totals)) > 0:
-            self._totals.frombytes(bytes(8 * lacking))
-            self._sizes.frombytes(bytes(8 * lacking))
-        before, were = self._totals[cluster], self._sizes[cluster]
         total = before + math.fsum(v - self._shift for v in values)
         self._grow(total, were + len(values), before, were)
-        self._totals[cluster], self._sizes[cluster] = total, were + len(values)
+        return total, were + len(values)
 
 
 def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
