@@ -55,6 +55,7 @@ class Item(Struct, frozen=True, gc=False):
         place: Where it came from, as in "data.jsonl:17"; for messages only.
         columns: Names of what the row's columns became (fields, "id", extra columns), in the row's order.
         own_id: The row's own id as given, where it is no text.
+        key: Which of the run's secrets its fence marks are made of; 0 but in a merged run.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Item(Struct, frozen=True, gc=False):
     place: str = ""
     columns: tuple[str, ...] = ()
     own_id: int | float | None = None
+    key: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ def item_to_plain(item: Item) -> dict[str, Any]:
         plain["columns"] = list(item.columns)
     if item.own_id is not None:
         plain["id"] = item.own_id
+    if item.key:
+        plain["key"] = item.key
     return plain
 
 
@@ -254,7 +258,8 @@ def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
     """The inverse of `item_to_plain`; no fields where none were kept."""
     fields = {name: _field_from_plain(value) for name, value in plain.get("fields", {}).items()}
     columns, own_id = tuple(plain.get("columns", ())), plain.get("id")
-    return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id)
+    key = plain.get("key", 0)
+    return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id, key=key)
 
 
 def _field_from_plain(value: Any) -> Any:
