@@ -391,3 +391,15 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert shell(["merge", "s2", "--out", "runs/x"]) == 2
     assert capsys.readouterr().err == "error: no shard 1/2 among the runs\n"
     assert shell(["merge", "--out", "runs/x"]) == 2
+
+
+def test_the_benchmark_measures() -> None:
+    """A small run of the benchmark finds shards and one run equal."""
+    path = Path(__file__).resolve().parents[1] / "benchmarks" / "shards.py"
+    if not path.exists():
+        pytest.skip("benchmarks are not part of this copy")
+    done = subprocess.run(
+        [sys.executable, path, "--rows", "30", "--shards", "2"], check=True, capture_output=True, text=True
+    )
+    told = json.loads(done.stdout)
+    assert told["equal"] and told["merged"]["peak_mb"] > 0
