@@ -42,10 +42,10 @@ def stored(out: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(out / "run.sqlite")) as db:
         told = {
             "item": db.execute("SELECT seq, id, digest, content, problem FROM item ORDER BY seq").fetchall(),
-            "trial": db.execute('SELECT item, "order", repeat, status, verdict FROM trial').fetchall(),
+            "trial": sorted(db.execute('SELECT item, "order", repeat, status, verdict FROM trial')),
             "reply": sorted(db.execute('SELECT item, "order", repeat, attempt, request, form, reply FROM reply')),
         }
-    for name in ("created", "merged", "rows_dealt", "form"):
+    for name in ("created", "merged", "rows_dealt", "form", "input"):
         manifest.pop(name, None)
     return {**told, "manifest": manifest}
 

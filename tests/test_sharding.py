@@ -180,3 +180,16 @@ def test_caps_hold_over_all_shards(server: FakeServer, tmp_path: Path) -> None:
     assert 0.1 <= spent <= 0.155
     assert server.stats()["requests"] <= 15
     assert server.stats()["max_inflight"] <= 2
+
+
+def test_the_same_input_is_not_read_again_but_where_its_rows_were_not_counted(tmp_path: Path) -> None:
+    """A shard of a file that is as it was goes on without reading it; one killed while reading reads it again."""
+    data, out = write_jsonl(tmp_path / "d.jsonl", rows(6)), tmp_path / "r"
+    for known in (6, None):
+        run_it(str(data), TWO, "fake", out, shard="1/2")
+        with Store.open(out, write=True) as store:
+            assert store.manifest["rows_dealt"] == 6
+            store.update_manifest(rows_dealt=known)
+    assert run_it(str(data), TWO, "fake", out, shard="1/2").asked == 0
+    with Store.open(out) as store:
+        assert store.manifest["rows_dealt"] == 6
