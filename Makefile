@@ -34,6 +34,7 @@ demo: setup
 bench: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/kill.py
+	$(BIN)/python benchmarks/shards.py --rows 100000
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/agreement.py

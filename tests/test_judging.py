@@ -49,7 +49,7 @@ class Scripted:
 
 async def _ask(*script: Any, may_re_ask: bool = True, **fields: Any) -> tuple[Answer, Scripted]:
     backend = Scripted(*script)
-    asker = Asker(rubric(SCORE), Judge("scripted", "m"), backend, key=b"k" * 16, may_re_ask=may_re_ask)
+    asker = Asker(rubric(SCORE), Judge("scripted", "m"), backend, keys=[b"k" * 16], may_re_ask=may_re_ask)
     item = Item("i", 0, {"question": "q", "answer": "a", **fields})
     return await asker.ask(Trial(TrialKey("i", "", 0), item)), backend
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.api import Run, agreement, compare, judge, judge_async, variance
+    from evenhand.api import Run, agreement, compare, judge, judge_async, merge, variance
     from evenhand.checking import check
     from evenhand.quality import judge_quality
     from evenhand.reporting import write_report
@@ -21,6 +21,7 @@ __all__ = [
     "judge",
     "judge_async",
     "judge_quality",
+    "merge",
     "study",
     "variance",
     "write_report",
@@ -28,7 +29,7 @@ __all__ = [
 
 
 _PLACES = {
-    **dict.fromkeys(("Run", "agreement", "compare", "judge", "judge_async", "variance"), "api"),
+    **dict.fromkeys(("Run", "agreement", "compare", "judge", "judge_async", "merge", "variance"), "api"),
     "check": "checking",
     "judge_quality": "quality",
     "study": "variants",

@@ -24,6 +24,7 @@ from evenhand.run import Progress, run
 from evenhand.run_folder import own_files
 from evenhand.run_spec import RunSpec
 from evenhand.runners.local import Stop
+from evenhand.sharding import read_shard
 from evenhand.store import Store
 from evenhand.verdict import Verdict
 
@@ -170,6 +171,21 @@ class Run:
         return f"Run({str(self.folder)!r})"
 
 
+def merge(runs: str | Path | Sequence[str | Path], *, out: str | Path) -> Run:
+    """Make one run of several: all shards of an input, or runs over different rows. They stay as they are.
+
+    Args:
+        runs: Run folders of one rubric and judge; shards in any order.
+        out: A new run folder.
+
+    Raises:
+        InputError, RunError: as for `evenhand.merging.merge`.
+    """
+    from evenhand.merging import merge
+
+    return Run(merge(run_folders(runs), path("out", out)).folder)
+
+
 def agreement(
     labels: Any,
     rubric: str | Path | Rubric,
@@ -258,6 +274,7 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
         settings |= {"logprobs": True, "top_logprobs": 20}
     opened = open_rubric(rubric, variant=given.pop("variant", None), weights=given.pop("weights", None))
     ask, responses = given.pop("ask", None), given.pop("responses", None)
+    shard = given.pop("shard", None)
     return RunSpec(
         source=str(items) if isinstance(items, Path) else items,
         rubric=opened,
@@ -265,6 +282,7 @@ def make_spec(items: Any, rubric: str | Path | Rubric = "doc-qa", judge: str = "
         folder=Path(given.pop("out", None) or "run"),
         mapping=given.pop("map", None) or {},
         responses=str(responses) if isinstance(responses, Path) else responses,
+        shard=None if shard is None else read_shard(shard),
         short=not given.pop("reason", True),
         ask=find_phrase(opened, ask) if ask is not None else None,
         backend=BackendSettings(
@@ -335,8 +353,9 @@ def judge(
         progress: Told of the run's course.
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
-            skip_bad, pairs, repeats, orders, concurrency, rpm, tpm, attempts, timeout, deadline, base_url, headers,
-            temperature, max_tokens, logprobs, batch, max_cost, prices, re_ask, retry, fresh, store_texts, format.
+            shard, skip_bad, pairs, repeats, orders, concurrency, rpm, tpm, attempts, timeout, deadline, base_url,
+            headers, temperature, max_tokens, logprobs, batch, max_cost, prices, re_ask, retry, fresh, store_texts,
+            format.
             Without ``out`` the run lives in a temporary folder, removed when the `Run` is closed or no longer used.
 
     Returns:

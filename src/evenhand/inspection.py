@@ -13,7 +13,7 @@ from evenhand.errors import UnknownNameError
 from evenhand.facts import CHANGED, null_answers, preferred
 from evenhand.item import Item
 from evenhand.judging import Exchange, first_request, reply_text
-from evenhand.manifest import stored_rubric
+from evenhand.manifest import keys_of, stored_rubric
 from evenhand.prompt import re_ask
 from evenhand.rubric.model import Rubric
 from evenhand.rules import compile_rubric
@@ -69,7 +69,7 @@ def _told_trial(
             trial,
             asked,
             exchanges[-1].form if exchanges else manifest["form"] or rubric.output.forms[0],
-            key=bytes.fromhex(manifest["key"]),
+            keys=keys_of(manifest),
             settings=manifest["judge"]["settings"],
             identity=manifest["judge"]["identity"],
         )

@@ -20,7 +20,7 @@ TABLE = "CREATE TABLE passing.read (seq INTEGER PRIMARY KEY, content TEXT)"
 _GROUP = 500
 _GROUP_SIZE = 1 << 20  # characters: a row may have two million
 _SHOWN_CHANGES = 20
-_FAR = 1 << 40  # behind every row there can be
+FAR = 1 << 40  #: behind every row there can be
 _INSERT = "INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?, ?)"  # a bad row may have had the place
 _UPDATE = "UPDATE item SET seq = ?, content = ? WHERE id = ?"
 _READ = "INSERT OR REPLACE INTO passing.read VALUES (?, ?)"
@@ -170,7 +170,7 @@ class Intake:
         if there[0] is None:
             self._db.execute("DELETE FROM item WHERE seq = ?", (row.seq,))
             return
-        self._db.execute("UPDATE item SET seq = (SELECT max(?, max(seq)) FROM item) + 1 WHERE seq = ?", (_FAR, row.seq))
+        self._db.execute("UPDATE item SET seq = (SELECT max(?, max(seq)) FROM item) + 1 WHERE seq = ?", (FAR, row.seq))
         now = row.id if row.id is not None else "a bad row"
         told = f"row {row.seq + 1}: was item {there[0]}, is now {now}{self._diff(there[1], row.content)}"
         self._displaced.setdefault(there[0], told)

@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec import field as of
 
 from evenhand._canon import digest
+from evenhand._kept import kept
 from evenhand.errors import Problem, UnknownNameError, close_names
 from evenhand.item_values import READERS, Image, Mistake, Turn, read_id, unfold
 from evenhand.rubric.model import ItemField, ItemSpec
@@ -40,6 +41,7 @@ MAX_ROW_BYTES = 2_000_000
 _ID = "id"
 _DEPTH = 100
 _SHOWN_COLUMNS = 20
+_LAYOUTS = 100
 _SEPARATORS = ";\t|"  # a column that holds one is most likely a whole line
 
 
@@ -55,6 +57,7 @@ class Item(Struct, frozen=True, gc=False):
         place: Where it came from, as in "data.jsonl:17"; for messages only.
         columns: Names of what the row's columns became (fields, "id", extra columns), in the row's order.
         own_id: The row's own id as given, where it is no text.
+        key: Which of the run's secrets its fence marks are made of; 0 but in a merged run.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Item(Struct, frozen=True, gc=False):
     place: str = ""
     columns: tuple[str, ...] = ()
     own_id: int | float | None = None
+    key: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +116,80 @@ def check_row(
         rubric says so (`ItemSpec.blank`); null and "" stay apart.
     """
     mapping = mapping or {}
-    columns = {name: _column(name, row, spec, mapping) for name in (_ID, *(f.name for f in spec.fields))}
-    missing = [f.name for f in spec.fields if f.required and columns[f.name] not in row]
-    problems = [*_text_problems(row, max_bytes), *missing_columns(row, missing, spec, mapping)]
-    values = {name: None if column is None else row.get(column) for name, column in columns.items()}
-    unfold(values, spec)
+    layout = _layout(spec, mapping, tuple(row))
+    problems = _text_problems(row, max_bytes)
+    if layout.missing:
+        problems += missing_columns(row, layout.missing, spec, mapping)
+    values = {name: None if column is None else row.get(column) for name, column in layout.columns.items()}
+    if any(isinstance(value, list | tuple) for value in values.values()):
+        unfold(values, spec)
     fields: dict[str, Any] = {}
     own_id = None
-    by_name = {f.name: f for f in spec.fields}
-    for name, column in columns.items():
-        item_field = by_name.get(name)
+    for name, column in layout.columns.items():
+        item_field = layout.fields.get(name)
         try:
             if name == _ID:
                 own_id = read_id(values[name])
             if item_field is not None:
                 fields[name] = read_field(item_field, values[name])
-                if item_field.required and column in row and name not in spec.by_system:
+                if name in layout.filled and column in row:
                     _require_value(item_field, fields[name])
         except Mistake as mistake:
             label = name if column in (name, None) else f"{name} (column {column})"
             problems.append(Problem(None, "", f"{label} {mistake}"))
+    return CheckedRow(
+        fields,
+        {column: row[column] for column in layout.extra},
+        own_id,
+        tuple(problems),
+        layout.names,
+        values[_ID] if isinstance(values[_ID], int | float) else None,
+    )
+
+
+class _Layout(NamedTuple):
+    """How a rubric's item fields stand in the columns of a row.
+
+    Attributes:
+        columns: "id", and each field -> its column; None when there is none (a mapped one may still be absent).
+        fields: The fields by name.
+        missing: Required fields without a column.
+        filled: Required fields that may not be blank.
+        extra: Columns that no field is read from.
+        names: Names of what the row's columns become.
+    """
+
+    columns: Mapping[str, str | None]
+    fields: Mapping[str, ItemField]
+    missing: tuple[str, ...]
+    filled: frozenset[str]
+    extra: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+_layouts = kept(lambda _spec: dict[Any, _Layout]())  # by mapping and columns, which most rows of an input share
+
+
+def _layout(spec: ItemSpec, mapping: Mapping[str, str], there: tuple[str, ...]) -> _Layout:
+    known, key = _layouts(spec), (there, *mapping.items())
+    if (found := known.get(key)) is not None:
+        return found
+    columns = {name: _column(name, there, spec, mapping) for name in (_ID, *(f.name for f in spec.fields))}
     used: dict[str | None, list[str]] = {}
     for name, column in columns.items():
         used.setdefault(column, []).append(name)
-    return CheckedRow(
-        fields,
-        {c: v for c, v in row.items() if c not in used},
-        own_id,
-        tuple(problems),
-        tuple(name for c in row for name in used.get(c, [c])),
-        values[_ID] if isinstance(values[_ID], int | float) else None,
+    required = [f.name for f in spec.fields if f.required]
+    if len(known) >= _LAYOUTS:
+        known.clear()
+    known[key] = made = _Layout(
+        columns,
+        {f.name: f for f in spec.fields},
+        tuple(name for name in required if columns[name] not in there),
+        frozenset(required) - set(spec.by_system),
+        tuple(column for column in there if column not in used),
+        tuple(name for column in there for name in used.get(column, [column])),
     )
+    return made
 
 
 def read_field(item_field: ItemField, value: Any) -> Any:
@@ -152,8 +199,7 @@ def read_field(item_field: ItemField, value: Any) -> Any:
         Mistake: it is not of the field's type, or none of its choices (which are told apart by letter case).
     """
     read = READERS[item_field.type](value)
-    choices = item_field.choices
-    if choices and isinstance(read, str) and read.strip() and read not in choices:
+    if (choices := item_field.choices) and isinstance(read, str) and read.strip() and read not in choices:
         raise Mistake(f"is {_shown(f'{read!r:.60}')}, which is none of {', '.join(choices)}")
     return read
 
@@ -229,6 +275,8 @@ def item_to_plain(item: Item) -> dict[str, Any]:
         plain["columns"] = list(item.columns)
     if item.own_id is not None:
         plain["id"] = item.own_id
+    if item.key:
+        plain["key"] = item.key
     return plain
 
 
@@ -254,7 +302,8 @@ def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
     """The inverse of `item_to_plain`; no fields where none were kept."""
     fields = {name: _field_from_plain(value) for name, value in plain.get("fields", {}).items()}
     columns, own_id = tuple(plain.get("columns", ())), plain.get("id")
-    return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id)
+    key = plain.get("key", 0)
+    return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id, key=key)
 
 
 def _field_from_plain(value: Any) -> Any:
@@ -307,7 +356,7 @@ def _text_problems(row: Mapping[str, Any], max_bytes: int) -> list[Problem]:
 def _bytes(value: Any, depth: int = 0) -> int:
     """UTF-8 bytes of all texts in plain data."""
     if isinstance(value, str):
-        return len(value.encode())
+        return len(value) if value.isascii() else len(value.encode())
     if depth > _DEPTH:
         raise Mistake(f"is nested more than {_DEPTH} levels deep")
     if isinstance(value, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ class Asker:
         rubric: The contract.
         judge: The judge.
         backend: Its open backend.
-        key: The run's secret, from which fence marks are made.
+        keys: The run's secrets, from which fence marks are made; an item's is at `Item.key`.
         short: Ask in the short form: labels and numbers, no reasons.
         may_re_ask: Whether a trial's one re-ask may be used.
         form: Output form a stored run already uses.
@@ -120,7 +120,7 @@ class Asker:
         judge: Judge,
         backend: Backend,
         *,
-        key: bytes,
+        keys: Sequence[bytes],
         short: bool = False,
         may_re_ask: bool = True,
         form: Form | None = None,
@@ -132,7 +132,7 @@ class Asker:
         self.form = FormChoice(backend, rubric, known=form)
         self._rules = compile_rubric(rubric)
         self._settings = dict(judge.settings)
-        self._key = key
+        self._keys = keys
         self._short = short
         self.may_re_ask = may_re_ask
         self._folder = folder
@@ -145,7 +145,7 @@ class Asker:
     def request(self, trial: Trial, asked: Question, form: Form, deadline: Deadline | None = None) -> Request:
         """The first request of a trial in one output form."""
         made = first_request(
-            self.rubric, trial, asked, form, key=self._key, settings=self._settings, identity=self.backend.identity
+            self.rubric, trial, asked, form, keys=self._keys, settings=self._settings, identity=self.backend.identity
         )
         if deadline is None and not self.rubric.images_shown:
             return made
@@ -260,12 +260,12 @@ def first_request(
     asked: Question,
     form: Form,
     *,
-    key: bytes,
+    keys: Sequence[bytes],
     settings: Mapping[str, Any],
     identity: Mapping[str, Any],
 ) -> Request:
     """The first request of a trial; the same arguments always give the same request."""
-    mark = mark_for(key, trial.item.id, rubric.name)
+    mark = mark_for(keys[trial.item.key], trial.item.id, rubric.name)
     prompt = render(rubric, asked.item, fields=asked.fields, form=form, mark=mark)
     return Request(
         messages=prompt.messages,

@@ -97,7 +97,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
         ("reason", "skip_bad", "re_ask", "retry", "fresh", "store_texts", "batch", "partial", "logprobs"),
         ((bool,), "True or False"),
     ),
-    **dict.fromkeys(("ask", "pairs", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
+    **dict.fromkeys(("ask", "pairs", "shard", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
     **dict.fromkeys(("out", "prices"), ((str, os.PathLike), "a path")),
     "responses": ((object,), "rows"),

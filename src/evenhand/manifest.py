@@ -19,6 +19,7 @@ from evenhand.rubric.load import load_rubric, parse_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rubric.schema import asked_fields
 from evenhand.rules import check_expression
+from evenhand.sharding import Shard
 from evenhand.store import Store
 from evenhand.verdict import Status
 
@@ -35,6 +36,7 @@ def new_manifest(
     short: bool,
     re_ask: bool,
     repeatable: bool = False,
+    shard: Shard | None = None,
 ) -> dict[str, Any]:
     """The manifest of a new run: what decides its verdicts, and ``commands``, where what is harmless is recorded.
 
@@ -56,7 +58,16 @@ def new_manifest(
         "commands": [],
         "key": digest(["fence", rubric.digest]) if repeatable else secrets.token_hex(16),
         "form": None,
+        "shard": None if shard is None else str(shard),
     }
+
+
+def keys_of(manifest: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """The secrets that the fence marks of a run are made of: one, or those of all runs that were merged into it.
+
+    Which of them an item's marks are made of is at `Item.key`.
+    """
+    return tuple(bytes.fromhex(key) for key in manifest.get("keys") or [manifest["key"]])
 
 
 def rubric_entry(rubric: Rubric) -> dict[str, Any]:
@@ -137,12 +148,12 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
     """Refuse to mix two different runs in one folder.
 
     Raises:
-        RunError: rubric, judge, settings, short form, re-asking or orders differ; the message shows how.
+        RunError: rubric, judge, settings, short form, re-asking, orders or shard differ; the message shows how.
     """
-    of_rubric = _rubric_changes(old["rubric"], new["rubric"])
-    others = [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
-    plan = ("orders", "short", "re_ask")
-    others += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
+    of_rubric, others = differences(old, new)
+    before, now = (manifest.get("shard") or "the whole input" for manifest in (old, new))
+    if before != now:
+        others.append(f"shard: {before} -> {now}")
     if new["repeats"] < old["repeats"]:
         others.append(f"repeats: {old['repeats']} -> {new['repeats']}")
     if changes := of_rubric + others:
@@ -154,6 +165,14 @@ def require_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: str) ->
             given = ",".join(f"{name}={weight!r}" for name, weight in kept.items())
             hint = f"--weights {given} goes on with the weights that the run has; or {hint}"
         raise RunError(f"{folder} holds another run:\n" + "\n".join(f"  {c}" for c in changes), hint=hint)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What tells two runs apart in what they ask, a line each: in their rubrics, and in judge, orders and form."""
+    others = [f"{key}: {b!r} -> {a!r}" for key, b, a in _compare(old["judge"], new["judge"], "judge")]
+    plan = ("orders", "short", "re_ask")
+    others += [f"{key}: {old[key]!r} -> {new[key]!r}" for key in plan if old[key] != new[key]]
+    return _rubric_changes(old["rubric"], new["rubric"]), others
 
 
 def holds_nothing(store: Store) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from evenhand.errors import RunError
 from evenhand.item import Item
 from evenhand.judging import Exchange, first_request
-from evenhand.manifest import rubric_entry, stored_rubric
+from evenhand.manifest import keys_of, rubric_entry, stored_rubric
 from evenhand.rubric.model import Rubric
 from evenhand.rules import Rules, compile_rubric
 from evenhand.settle import Question, better, question, re_asked, settle
@@ -117,7 +117,7 @@ def _require_same_question(
         trial,
         asked,
         first.form,
-        key=bytes.fromhex(manifest["key"]),
+        keys=keys_of(manifest),
         settings=judge["settings"],
         identity=judge["identity"],
     )

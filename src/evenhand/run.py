@@ -6,10 +6,12 @@ open_run -> take_in -> pending -> runners.local.run_trials -> judge.ask -> store
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from evenhand._words import counted
 from evenhand.backend import Backend
@@ -22,12 +24,13 @@ from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, hidden_images
 from evenhand.keywords import number
-from evenhand.manifest import holds_nothing, new_manifest, require_same, rubric_entry
+from evenhand.manifest import holds_nothing, keys_of, new_manifest, require_same, rubric_entry
 from evenhand.pairing import read_pairs
 from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.run_spec import RunSpec
 from evenhand.runners.local import Stop, run_trials
 from evenhand.runners.signals import taken_over
+from evenhand.sharding import Dealt
 from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.spending import Forecast, paying, price_of
 from evenhand.store import Store, StoredRow
@@ -93,11 +96,11 @@ async def run(
     """
     progress = progress or Progress()
     stop = stop or Stop()
-    backend = open_backend(spec)
-    concurrency = spec.concurrency or (_DEFAULT_CONCURRENCY if backend.deterministic else MOST)
+    backend, limits = open_backend(spec), spec.limits
+    concurrency = limits.concurrency or (_DEFAULT_CONCURRENCY if backend.deterministic else MOST)
     concurrency = min(concurrency, backend.max_concurrency or concurrency)
     try:
-        price = price_of(backend, prices=spec.prices, cap=spec.max_cost, settings=spec.judge.settings)
+        price = price_of(backend, prices=spec.prices, cap=limits.max_cost, settings=spec.judge.settings)
         with open_run(spec, backend) as store:
             take_in(spec, store)
             if hidden := hidden_images(spec.rubric, spec.judge, backend, store.items(read_now=True)):
@@ -109,7 +112,7 @@ async def run(
             progress.start(total, stored)
             concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
             todo, left = (lambda: pending(spec, store)), total - stored
-            money = paying(store, asker, price, spec.max_cost, todo, left, progress, batch=spec.batch)
+            money = paying(store, asker, price, limits.max_cost, todo, left, progress, batch=spec.batch)
             with money, taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
                 asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
     finally:
@@ -122,12 +125,13 @@ def open_backend(spec: RunSpec) -> Backend:
     for name in ("concurrency", "rpm", "tpm", "max_cost"):
         if (value := getattr(spec, name)) is not None:
             number(name, value)
-    bounded = spec.max_cost is not None
-    backend = spec.judge.open(replace(spec.backend, concurrency=spec.concurrency or MOST, bounded=bounded))
+    limits = spec.limits
+    bounded = limits.max_cost is not None
+    backend = spec.judge.open(replace(spec.backend, concurrency=limits.concurrency or MOST, bounded=bounded))
     if backend.deterministic:
         return backend
     retry = Retry(number("attempts", spec.attempts), deadline_s=max(_DEADLINE_S, spec.backend.timeout_s))
-    return Paced(backend, retry=retry, pacer=Pacer(spec.concurrency, rpm=spec.rpm, tpm=spec.tpm))
+    return Paced(backend, retry=retry, pacer=Pacer(limits.concurrency, rpm=limits.rpm, tpm=limits.tpm))
 
 
 @contextlib.contextmanager
@@ -147,6 +151,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
         short=spec.short,
         re_ask=spec.re_ask,
         repeatable=backend.deterministic,
+        shard=spec.shard,
     )
     recover(spec.folder)
     if spec.fresh and exists(spec.folder):
@@ -186,7 +191,8 @@ def _first_failure(store: Store) -> str | None:
 def take_in(spec: RunSpec, store: Store) -> None:
     """Read and check the whole input, and keep it in the store, before anything is sent; once for the same input."""
     known = spec.input_digest()
-    if known is None or not store.meet_again(known):
+    all_counted = spec.shard is None or store.manifest.get("rows_dealt") is not None
+    if known is None or not all_counted or not store.meet_again(known):
         _read_in(spec, store, known)
     commands = [command for command in store.manifest["commands"] if command != spec.harmless]
     store.update_manifest(repeats=spec.repeats, rubric=rubric_entry(spec.rubric), commands=[*commands, spec.harmless])
@@ -207,16 +213,30 @@ def _read_in(spec: RunSpec, store: Store, known: str | None) -> None:
         raise InputError("responses go with one response a row; with pairs, give them in the rows")
     else:
         rows = read_pairs(spec.source, spec.rubric.item, spec.pairs, **how)
-    changes = store.add_rows(_usable(rows, spec), texts=spec.store_texts, digest=known)
+    if spec.shard is not None:
+        store.update_manifest(rows_dealt=None)  # not known, should this end before they are taken in
+    dealt = Dealt(_with_keys(rows, store) if "keys" in store.manifest else rows, spec.shard)
+    changes = store.add_rows(_usable(dealt, spec), texts=spec.store_texts, digest=known)
     if changes:
         lines = "\n".join(f"  {change}" for change in changes)
         raise RunError(
             f"rows of {spec.folder} changed since they were judged:\n{lines}",
             hint="new rows go at the end; give another --out, or --fresh to start over",
         )
+    if spec.shard is not None:
+        store.update_manifest(rows_dealt=dealt.seen)
 
 
-def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:
+def _with_keys(rows: Iterator[Item | BadRow], store: Store) -> Iterator[Item | BadRow]:
+    """The rows, those of a merged run with the key that their marks were made of before."""
+    for row in rows:
+        if isinstance(row, Item) and (old := store.item(row.id)) is not None:
+            yield structs.replace(row, key=old.key)
+        else:
+            yield row
+
+
+def _usable(rows: Iterable[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]:
     """The rows as stored; ends with an error that tells of all bad rows, unless they are to be skipped."""
     good, bad = False, BadRows()
     for row in rows:
@@ -231,19 +251,18 @@ def _usable(rows: Iterator[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
     if bad.rows:
         file = spec.source if isinstance(spec.source, str) else None
         raise bad.error(file, spec.rubric.item if spec.pairs is None else None, good=good)
-    if not good:
+    if not good and spec.shard is None:  # with few rows a shard may have none
         raise InputError("no usable row in the input", hint="nothing to judge")
 
 
 def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
     """What asks the trials of this run."""
     manifest = store.manifest
-    key = bytes.fromhex(manifest["key"])
     return Asker(
         spec.rubric,
         spec.judge,
         backend,
-        key=key,
+        keys=keys_of(manifest),
         short=spec.short,
         may_re_ask=spec.re_ask,
         form=manifest["form"],

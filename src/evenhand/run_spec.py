@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand._canon import digest, file_sha256
 from evenhand.backend import BackendSettings
@@ -15,6 +15,7 @@ from evenhand.errors import InputError
 from evenhand.judging import Judge
 from evenhand.rows import STDIN
 from evenhand.rubric.model import Rubric
+from evenhand.sharding import Shard
 from evenhand.trial import Order
 
 ORDERS: Mapping[str, tuple[Order, ...]] = {"both": ("ab", "ba"), "ab": ("ab",), "ba": ("ba",)}
@@ -28,6 +29,15 @@ _BESIDE_ROWS = frozenset(
         "ask",
     )
 )  # fmt: skip
+
+
+class Limits(NamedTuple):
+    """How fast trials may be asked, and for how much; None for no limit. See `RunSpec`."""
+
+    concurrency: int | None
+    rpm: float | None
+    tpm: float | None
+    max_cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class RunSpec:
         responses: Where the responses stand, joined to the rows by id; None where the rows hold them.
         limit, sample, seed: Only the first rows; or a random sample of rows, drawn with a seed. Rows of a resumed run
             that are not among them stay as they are.
+        shard: Only the rows of one shard of the input, whose limits are given for all shards together.
         skip_bad: Keep going past bad rows and count them.
         pairs: Make pairs of prompts with any number of responses: "all", or "budget:N"; compare mode only. None reads
             rows that are pairs.
@@ -77,6 +88,7 @@ class RunSpec:
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
+    shard: Shard | None = None
     skip_bad: bool = False
     pairs: str | None = None
     repeats: int = 1
@@ -121,6 +133,14 @@ class RunSpec:
             return None  # reading the rows tells of it
         plain = {name: dict(value) if isinstance(value, Mapping) else str(value) for name, value in how.items()}
         return digest([version("evenhand"), self.rubric.digest, bytes_, plain])
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that this run keeps: a shard has its part of them, and of requests in flight one at least."""
+        whole = Limits(self.concurrency, self.rpm, self.tpm, self.max_cost)
+        if (shard := self.shard) is None:
+            return whole
+        return Limits(shard.slots(whole.concurrency), *(shard.part(limit) for limit in whole[1:]))
 
     @property
     def harmless(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,7 @@ def write_training_rows(
     *,
     share: float = 0.1,
     seed: int = 0,
-    key: bytes = b"",
+    keys: Sequence[bytes] = (b"",),
     sources: Iterable[str | Path] = (),
 ) -> Report:
     """Write chat rows to a file, and those of the held-out groups to a file beside it.
@@ -159,7 +159,7 @@ def write_training_rows(
         target: A .jsonl file; the held-out rows go to NAME.held-out.jsonl.
         share: Share of groups held out, in [0, 1).
         seed: Seed of the draw.
-        key: Key of the marks between which judged text stands.
+        keys: Keys of the marks between which judged text stands; an item's is at `Item.key`.
         sources: Files that the examples come from, which must not be overwritten.
 
     Raises:
@@ -183,7 +183,7 @@ def write_training_rows(
                     tally.left_out[example.left_out] += 1
                     continue
                 held_out = tally.take(clusters.of(example.item), share, seed)
-                row = json.dumps(_chat_row(example, rubric, key), ensure_ascii=False)
+                row = json.dumps(_chat_row(example, rubric, keys), ensure_ascii=False)
                 (testing if held_out else training).write(row + "\n")
         if not tally.rows[False]:
             raise InputError(f"no training rows; {tally.rows[True]} held out", hint=told_left_out(tally.left_out))
@@ -230,9 +230,9 @@ def _drawn(group: str, seed: int) -> float:
     return int.from_bytes(hashlib.sha256(f"{seed}:{group}".encode()).digest()[:7]) / (1 << 56)
 
 
-def _chat_row(example: Example, rubric: Rubric, key: bytes) -> dict[str, Any]:
+def _chat_row(example: Example, rubric: Rubric, keys: Sequence[bytes]) -> dict[str, Any]:
     form: Form = "json" if "json" in rubric.output.forms else rubric.output.forms[-1]
-    mark = mark_for(key, example.item.id, rubric.name)
+    mark = mark_for(keys[example.item.key], example.item.id, rubric.name)
     prompt = render(rubric, example.item.fields, fields=example.fields, form=form, mark=mark)
     answer = {"role": "assistant", "content": answer_text(rubric, example.fields, example.values)}
     return {"id": example.item.id, "messages": [*prompt.messages, answer]}

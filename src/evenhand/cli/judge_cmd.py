@@ -42,6 +42,9 @@ LOW_COVERAGE = 5
     "--max-cost", type=options.NumberType("max_cost"), metavar="USD",
     help="The most that the run may cost; a higher one goes on.",
 )  # fmt: skip
+@click.option(
+    "--shard", metavar="I/N", help="Only every N-th row from the I-th on, with an N-th of all limits; see merge."
+)
 @click.option("--fresh", is_flag=True, help="Throw the folder's run away and start over.")
 @click.option(
     "--coverage", type=options.NumberType("coverage"), metavar="X", help="Exit with 5 under this share of rows scored."
@@ -56,7 +59,7 @@ def judge_command(data: str, judge_spec: str, out: str | None, **given: Any) -> 
 
     Example: evenhand judge examples/doc-qa.jsonl --rubric doc-qa --judge local --no-reason
     """
-    spec = _spec(data, judge_spec, out or _default_folder(data, given["rubric"], judge_spec), given)
+    spec = _spec(data, judge_spec, out or _default_folder(data, given["rubric"], judge_spec, given["shard"]), given)
     if given["dry_run"]:
         return _dry_run(spec)
     return _judge(spec, given)
@@ -92,7 +95,8 @@ def _judge(spec: RunSpec, given: dict[str, Any]) -> int:
         notes.print("the judge answered none of the trials it was asked, see the errors above", markup=False)
         return OUT_OF_REACH
     bar_set = given["coverage"]
-    if bar_set is not None and (facts["coverage"] or 0.0) < bar_set:
+    empty = spec.shard is not None and not facts["rows"]  # a shard may have none
+    if bar_set is not None and not empty and (facts["coverage"] or 0.0) < bar_set:
         notes.print(f"coverage {facts['coverage'] or 0.0:.1%} is under the declared {bar_set:.1%}")
         return LOW_COVERAGE
     return 0
@@ -142,7 +146,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a run from the options of a command line."""
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("responses", "timeout", "deadline", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
-    money = ("batch", "max_cost", "prices")
+    money = ("batch", "max_cost", "prices", "shard")
     return {
         "map": options.pairs(given["mapping"], "--map"),
         "variant": options.variant(given["variant"]),
@@ -174,6 +178,7 @@ def _concurrency(text: str) -> int | None:
     return int(text)
 
 
-def _default_folder(data: str, rubric: str, judge: str) -> str:
-    parts = (Path(data).stem if data != "-" else "stdin", Path(rubric).stem, judge)
+def _default_folder(data: str, rubric: str, judge: str, shard: str | None) -> str:
+    parts = [Path(data).stem if data != "-" else "stdin", Path(rubric).stem, judge]
+    parts += [] if shard is None else [f"shard-{shard}"]
     return str(Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts))

@@ -29,6 +29,7 @@ _COMMANDS = {
     "report": ("report_cmd:report_command", "A run as one HTML page, or as Markdown, JSON, JUnit XML."),
     "export": ("run_cmds:export", "A run's verdicts as JSON lines, CSV or Parquet."),
     "rescore": ("run_cmds:rescore_command", "Read a run's stored replies again; never calls."),
+    "merge": ("run_cmds:merge_command", "The shards of an input, or runs over different rows, as one run."),
     "render": ("judge_cmd:render_command", "The exact messages a judge would get."),
     "read": ("read_cmd:read_command", "Read raw replies, without a model."),
     "check": ("check_cmd:check_command", "A rubric's rules on ratings made by people or other tools."),

@@ -108,7 +108,7 @@ def _export_training(source: str, target: str, rubric: str | None, share: float,
     """Chat rows of a run, or of a file of items with verdicts."""
     from evenhand import api, tuning
     from evenhand.errors import InputError
-    from evenhand.manifest import open_rubric
+    from evenhand.manifest import keys_of, open_rubric
     from evenhand.store import Store
 
     how: dict[str, Any] = {"share": share, "seed": seed}
@@ -117,7 +117,7 @@ def _export_training(source: str, target: str, rubric: str | None, share: float,
             raise InputError("--rubric goes with a file of items with verdicts; a run has its own")
         run = api.Run(source)
         with Store.open(run.folder) as store:
-            how |= {"key": bytes.fromhex(store.manifest["key"]), "sources": run.sources()}
+            how |= {"keys": keys_of(store.manifest), "sources": run.sources()}
             told = tuning.write_training_rows(tuning.of_run(store, run.rubric), run.rubric, target, **how)
     elif rubric is None:
         raise InputError(f"{source} is no run folder", hint="for a file of items with verdicts, say --rubric R")
@@ -158,4 +158,20 @@ def rescore_command(run: str, weights: str | None, rubric: str | None, as_json: 
         counts = rescore(store, with_weights(wanted, chosen) if chosen else wanted)
     note(f"{counted(counts['verdicts'], 'verdict')} read again, {counts['changed']} changed")
     print_run(Run(run).summary(), as_json=as_json)
+    return 0
+
+
+@click.command("merge")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--out", required=True, metavar="RUN", help="The merged run: a new or empty folder.")
+def merge_command(runs: tuple[str, ...], out: str) -> int:
+    """Make one run of all shards of an input, or of runs over different rows; they stay as they are.
+
+    Example: evenhand merge shards/1 shards/2 shards/3 --out runs/doc-qa
+    """
+    from evenhand.keywords import path
+    from evenhand.merging import merge, told
+    from evenhand.opening import run_folders
+
+    note(told(merge(run_folders(runs), path("out", out))))
     return 0
