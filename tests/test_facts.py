@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import statistics
-from collections.abc import Callable, Iterable
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,13 +16,15 @@ from msgspec.structs import replace
 from scipy import stats
 
 import evenhand
+from evenhand import spill
 from evenhand.api import Run
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.facts import composite, pick
+from evenhand.facts import summary as whole
 from evenhand.item import Item
 from evenhand.judging import Answer, Judge
 from evenhand.manifest import new_manifest
-from evenhand.rubric.model import Rubric
+from evenhand.rubric.model import Aggregate, Rubric
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
@@ -383,3 +388,35 @@ def test_null_answers_are_told_apart_from_empty_ones(tmp_path: Path) -> None:
     run_it(items, TWO, "fake", tmp_path / "run")
     facts = summary(tmp_path / "run")
     assert (facts["null_answers"], facts["scored"]) == (1, 2)
+
+
+def test_memory_does_not_grow_with_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures of five times as many questions, by task and all together, take no more memory."""
+    monkeypatch.setattr(spill, "_NEAR", 100)
+    tasks = dataclasses.replace(TWO, aggregate=Aggregate(per=("answer",), means=("item",), composite=True))
+
+    class Many:
+        """A run of so many questions, an answer each."""
+
+        manifest = new_manifest(tasks, Judge("fake"), {}, orders=("",), repeats=1, short=False, re_ask=True)
+
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def verdicts(self) -> Iterator[tuple[StoredRow, dict[TrialKey, Verdict]]]:
+            for i in range(self.n):
+                item = Item(f"i{i}", i, {"question": f"q{i}", "answer": "x"})
+                yield StoredRow(i, item, None, {}), {TrialKey(item.id, "", 0): _scored(truth=i % 5, style=2)}
+
+    def peak(n: int) -> int:
+        gc.collect()
+        tracemalloc.start()
+        try:
+            told = whole(cast(Store, Many(n)), tasks)
+            assert told["composite"]["items"] == told["aggregate"]["tasks"]["x"]["items"] == n
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)  # what is made once
+    assert peak(1500) - peak(300) < 100_000
