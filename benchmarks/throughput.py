@@ -2,8 +2,9 @@
 
     python benchmarks/throughput.py --server ../shared/bench/fake_openai
 
-Both ask a fake server for the same number of verdicts, with the same prompts, and take turns. The bare loop renders a
-prompt, posts it, checks the reply against a schema and appends a line to a file; the run does all that a run does.
+Both read the same file, ask a fake server for the same number of verdicts with the same prompts, and take turns. The
+bare loop renders a prompt, posts it, checks the reply against a schema and appends a line to a file; the run does all
+that a run does.
 Prints JSON: for each setting the medians of both and their ratio. Without ``--server`` the project's own is used.
 """
 
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 SETTINGS = {  # name -> latency, in flight, judgments
-    "0 ms, 64 in flight": ("0", 64, 3000),
+    "0 ms, 64 in flight": ("0", 64, 20_000),
     "50 ms, 64 in flight": ("50", 64, 4000),
     "log-normal 800 ms, 1,024 in flight": ("lognormal:800:0.6", 1024, 8000),
 }
@@ -110,9 +111,12 @@ def bare_once(url: str, path: str, concurrency: int) -> None:
     assert parse_judge("openai:judge").settings == {"temperature": 0.0}
 
     async def main() -> None:
+        with Path(path).open("rb") as lines:
+            await ask_all(map(msgspec.json.decode, lines))
+
+    async def ask_all(waiting: Iterator[dict[str, str]]) -> None:
         connector = aiohttp.TCPConnector(limit=concurrency)
         headers = {"Content-Type": "application/json"}
-        waiting = iter(rows)
         with tempfile.NamedTemporaryFile("wb") as out:
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
 

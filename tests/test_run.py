@@ -175,7 +175,7 @@ def test_settings_that_change_no_verdict_are_recorded_and_may_differ(server: Fak
 def test_every_setting_of_a_run_is_on_record() -> None:
     """A new field of RunSpec must be compared on resume, or recorded as harmless; nothing is forgotten."""
     spec = make_spec(rows(1), TWO, "fake")
-    compared = {"rubric", "judge", "repeats", "orders", "short", "re_ask"}
+    compared = {"rubric", "judge", "repeats", "orders", "short", "re_ask", "shard"}
     renamed = {"source": "data", "backend": "timeout_s"}  # the endpoint is part of the judge's identity
     no_setting = {"folder", "fresh"}
     names = {f.name for f in fields(spec)} - compared - no_setting

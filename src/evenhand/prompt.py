@@ -286,26 +286,40 @@ def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words
 def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark: str, words: Words) -> str:
     """A heading and the field's value, fenced where it is to be judged; "" where there is nothing to show."""
     value = item.get(field.name)
-    is_response = field.name in rubric.item.responses
-    slot = "AB"[rubric.item.responses.index(field.name)] if rubric.mode == "compare" and is_response else ""
-    # the responses of a pair have neutral names, whatever their columns are called
-    heading = words.slot.format(slot=slot) if slot else field.label or field.name.replace("_", " ").capitalize()
+    heading = _headings(rubric)[field.name]
     if field.type == "turns":
-        heading = rubric.history.heading or heading
         text = _history(rubric, value or (), words, mark)
         if not text:
             return rubric.history.empty
-    elif is_response and (value is None or not str(value).strip()):
-        return f"{_with_colon(heading, words)}\n{words.no_response if value is None else words.blank}"
+    elif field.name in rubric.item.responses and (value is None or not str(value).strip()):
+        return f"{heading}\n{words.no_response if value is None else words.blank}"
     elif value is None or field.type == "images":
         return ""
     else:
         text = neutralise(_as_text(rubric, field, value, words), mark)
         if not text.strip():
-            return f"{_with_colon(heading, words)}\n{words.blank}" if field.required else ""
+            return f"{heading}\n{words.blank}" if field.required else ""
     if field.name in rubric.item.judged:
         text = f"<<<{mark}\n{text}\n{mark}>>>"
-    return f"{_with_colon(heading, words)}\n{text}"
+    return f"{heading}\n{text}"
+
+
+def _heading(rubric: Rubric, field: ItemField) -> str:
+    words = wording.of(rubric.language)
+    heading = field.label or field.name.replace("_", " ").capitalize()
+    if rubric.mode == "compare" and field.name in rubric.item.responses:
+        # the responses of a pair have neutral names, whatever their columns are called
+        heading = words.slot.format(slot="AB"[rubric.item.responses.index(field.name)])
+    if field.type == "turns":
+        heading = rubric.history.heading or heading
+    return _with_colon(heading, words)
+
+
+def _all_headings(rubric: Rubric) -> dict[str, str]:
+    return {field.name: _heading(rubric, field) for field in rubric.item.fields}
+
+
+_headings = kept(_all_headings)
 
 
 def _with_colon(heading: str, words: Words) -> str:
