@@ -4,8 +4,9 @@
 
 Both read the same file, ask a fake server for the same number of verdicts with the same prompts, and take turns. The
 bare loop renders a prompt, posts it, checks the reply against a schema and appends a line to a file; the run does all
-that a run does.
-Prints JSON: for each setting the medians of both and their ratio. Without ``--server`` the project's own is used.
+that a run does. The run reads and checks the whole file before it sends anything: its figures are those from then on,
+and its ``whole`` ones those with it. Prints JSON: for each setting the medians of both and their ratio. Without
+``--server`` the project's own is used.
 """
 
 from __future__ import annotations
@@ -66,23 +67,33 @@ def used() -> float:
 def run_once(url: str, path: str, concurrency: int) -> None:
     """The run."""
     from evenhand.api import make_spec
-    from evenhand.run import run
+    from evenhand.run import Progress, run
 
+    class Asking(Progress):
+        def start(self, *_: int) -> None:
+            self.began = time.perf_counter(), used()
+
+    asking = Asking()
     with tempfile.TemporaryDirectory() as folder:
         spec = make_spec(
             path, "doc-qa", "openai:judge", variant={"detail": "anchors"}, base_url=url, concurrency=concurrency,
             out=f"{folder}/run",
         )  # fmt: skip
         began, cpu = time.perf_counter(), used()
-        asyncio.run(run(spec))
-        told(time.perf_counter() - began, used() - cpu)
+        asyncio.run(run(spec, progress=asking))
+        told((began, cpu), asking.began)
 
 
-def told(wall: float, cpu: float) -> None:
-    """For the process that asked."""
-    print(
-        json.dumps({"wall_s": wall, "cpu_s": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024})
-    )
+def told(whole: tuple[float, float], asking: tuple[float, float]) -> None:
+    """Wall and CPU since two beginnings, for the process that asked."""
+    now = time.perf_counter(), used()
+    seconds = {
+        "wall_s": now[0] - asking[0],
+        "cpu_s": now[1] - asking[1],
+        "whole_wall_s": now[0] - whole[0],
+        "whole_cpu_s": now[1] - whole[1],
+    }
+    print(json.dumps({**seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
 def bare_once(url: str, path: str, concurrency: int) -> None:
@@ -138,9 +149,9 @@ def bare_once(url: str, path: str, concurrency: int) -> None:
 
                 await asyncio.gather(*(work() for _ in range(concurrency)))
 
-    began, cpu = time.perf_counter(), used()
+    began = time.perf_counter(), used()
     asyncio.run(main())
-    told(time.perf_counter() - began, used() - cpu)
+    told(began, began)
 
 
 def measured(which: str, url: str, path: str, concurrency: int) -> dict[str, float]:
@@ -163,12 +174,15 @@ def compared(server: str | None, latency: str, concurrency: int, n: int, rounds:
         which: {key: statistics.median(one[key] for one in found) for key in found[0]} for which, found in seen.items()
     }
     told = {
-        f"{which}_{key}": round(value / (n / 1000) if key == "cpu_s" else value, 4)
+        f"{which}_{key}": round(value / (n / 1000) if key.endswith("cpu_s") else value, 4)
         for which, found in middle.items()
         for key, value in found.items()
     }
     told = {key.replace("cpu_s", "cpu_ms_each"): value for key, value in told.items()}
-    ratios = {f"{key}_ratio": round(middle["run"][key] / middle["bare"][key], 3) for key in ("cpu_s", "wall_s")}
+    ratios = {
+        f"{key}_ratio": round(middle["run"][key] / middle["bare"][key], 3)
+        for key in ("cpu_s", "wall_s", "whole_cpu_s", "whole_wall_s")
+    }
     return {"judgments": n, **told, **ratios}
 
 

@@ -14,7 +14,8 @@ from evenhand.verdict import Usage
 #: Levels of lists and objects in a body. No honest reply comes near.
 _DEEPEST = 100
 _OBJECT_OF_ARGUMENTS = re.compile(r'"(?:arguments|input|args)"\s*:\s*\{')
-_BYTES_OF_ARGUMENTS = re.compile(_OBJECT_OF_ARGUMENTS.pattern.encode())
+#: The same, each name by itself: a pattern that begins with one text is found many times quicker.
+_BYTES_OF_ARGUMENTS = [re.compile(rb'"%s"\s*:\s*\{' % name) for name in (b"arguments", b"input", b"args")]
 #: More tokens or dollars of one reply are nonsense, and would spoil every sum they stand in.
 _MOST = 10**12
 
@@ -62,7 +63,7 @@ def _is_flat(body: bytes) -> bool:
 
 def _twice_as_text(body: bytes) -> bytes:
     """A body in which arguments that have a key twice are a text: as an object they would keep the last one only."""
-    if not _BYTES_OF_ARGUMENTS.search(body):
+    if not any(pattern.search(body) for pattern in _BYTES_OF_ARGUMENTS):
         return body
     twice: list[bool] = []
 

@@ -33,10 +33,11 @@ def require_whole(request: Request, usage: Usage) -> None:
     if (cached := usage.cached_tokens or 0) > read:
         read += cached
     messages = request.messages[request.static_messages if usage.cached_tokens is None else 0 :]
-    text = "".join(map(_text, messages))
-    if len(text) * (1 if text.isascii() else _BYTES_A_CHARACTER) <= max(_FROM_BYTES, read * _MOST_PACKED_BYTES):
+    texts = list(map(_text, messages))
+    at_most = sum(len(text) * (1 if text.isascii() else _BYTES_A_CHARACTER) for text in texts)
+    if at_most <= max(_FROM_BYTES, read * _MOST_PACKED_BYTES):
         return  # as nearly always
-    data = text.encode("utf-8", "replace")
+    data = "".join(texts).encode("utf-8", "replace")
     if len(data) <= _FROM_BYTES or read * _MOST_PACKED_BYTES >= len(data):  # packed it is shorter still
         return
     if read * _MOST_PACKED_BYTES < len(zlib.compress(data)):

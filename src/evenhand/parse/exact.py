@@ -33,9 +33,11 @@ class Exact:
 
     def read(self, text: str) -> dict[str, FieldOutcome] | None:
         """The outcome of every field, in their order; None for any other text."""
-        # A key that may be there twice: the decoder would keep its last value.
-        if not self._usable or "\\u" in text or any(text.count(quoted) != 1 for quoted in self._quoted):
+        if not self._usable or "\\u" in text:
             return None
+        for quoted in self._quoted:
+            if text.count(quoted) != 1:  # a key that may be there twice: the decoder would keep its last value
+                return None
         try:
             held = _decode(text)
         except (ValueError, RecursionError):
