@@ -143,7 +143,8 @@ class Purse:
 
     def collect(self, request: Request, usage: Usage | None, *, maybe_paid: bool = False) -> Usage | None:
         """A batch told how a request that was handed in ended; as `settle`, once for each."""
-        return self._settled(bound_of(request, self._price_later, capped=self.capped), usage, self._price_later, maybe_paid)
+        bound = bound_of(request, self._price_later, capped=self.capped)
+        return self._settled(bound, usage, self._price_later, maybe_paid)
 
     def priced(self, usage: Usage) -> Usage:
         """The usage of a request that was collected before, with its cost as far as it can be told."""
