@@ -189,8 +189,8 @@ async def _joined(address: str | None) -> AsyncIterator[int]:
             await asyncio.to_thread(ray.shutdown)
 
 
-def _begin(folder: str) -> None:
-    """A cluster of our own on this machine, that nobody else can reach."""
+def _begin(folder: str, processors: int | None = None) -> None:
+    """A cluster of our own on this machine, that nobody else can reach; with all its processors, or so many."""
     import ray
 
     token = os.environ.get("RAY_AUTH_TOKEN") or _token()  # else Ray would write one to the home folder
@@ -198,6 +198,7 @@ def _begin(folder: str) -> None:
         try:
             ray.init(
                 address="local",
+                num_cpus=processors,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
