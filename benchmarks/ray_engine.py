@@ -3,9 +3,9 @@
     python benchmarks/ray_engine.py            # --smoke for a small one
 
 A fake server answers after 50 ms. Each run has a process of its own, with a Ray cluster of so many processors on this
-machine, and they take turns. Prints JSON: for each the medians of judgments a second (from the first request on, that is
-without the start of a cluster and of its workers), of the seconds of that start, and of the CPU seconds of the process
-that gives out the trials; and whether all made the same number of requests.
+machine, and they take turns. Prints JSON: for each the medians of judgments a second (from the first one on, without
+the start of a cluster and its workers), of the seconds of that start, and of the CPU seconds of the process that gives
+out the trials; and whether all sent a request for each item.
 """
 
 from __future__ import annotations

@@ -38,6 +38,10 @@ class Purse(Protocol):
 class Turns(Protocol):
     """Who gives turns; see `evenhand.backends.pacing.Pacer`."""
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a request takes."""
+
     async def enter(self, tokens: int, left_s: float = math.inf) -> Turn:
         """Wait for a turn."""
 
@@ -101,7 +105,7 @@ class Paced:
         await self.inner.aclose()
 
     async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
-        tokens = _tokens(request) if self._pacer.counts_tokens else 0
+        tokens = _tokens(request) if self.pacer.counts_tokens else 0
         held = await self._held(self.purse, request, turns) if self.purse else None
         reply: Reply | None = None
         failed: BaseException | None = None

@@ -124,7 +124,8 @@ class Pool:
         self._trials, self._back = trials, deque[Trial]()
         self._start, self._workers = start, workers
         price, capped = (None, False) if purse is None else (purse.price, purse.capped)
-        self._setup = replace(setup, price=price, capped=capped)
+        counts_tokens = pacer is not None and pacer.counts_tokens
+        self._setup = replace(setup, price=price, capped=capped, counts_tokens=counts_tokens)
         self._batch = batch
         self._most = max(_AHEAD * batch, min(setup.width, _AHEAD * BATCH * 10) + batch)
         self._group = GroupCommit(commit)

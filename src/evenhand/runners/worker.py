@@ -64,6 +64,7 @@ class Setup:
         attempts, deadline_s: Tries for a request, and seconds in which they must have begun.
         price: What requests cost; None where nobody counts it.
         capped: Whether there is a cap on it.
+        counts_tokens: Whether there is a limit of tokens.
         width: Trials that a worker has begun at most.
         place: Where relative paths start, where there is such a folder.
     """
@@ -77,6 +78,7 @@ class Setup:
     deadline_s: float
     price: Price | None = None
     capped: bool = False
+    counts_tokens: bool = False
     width: int = 1
     place: Path = Path()
 
@@ -110,8 +112,9 @@ class Worker:
                 )
             if not backend.deterministic:
                 purse = None if setup.price is None else _Purse(self, setup.price, capped=setup.capped)
+                turns = _Turns(self, counts_tokens=setup.counts_tokens)
                 retry = Retry(setup.attempts, deadline_s=setup.deadline_s)
-                backend = Paced(backend, retry=retry, pacer=_Turns(self), purse=purse)
+                backend = Paced(backend, retry=retry, pacer=turns, purse=purse)
             self._asker = Asker(setup.rubric, setup.judge, backend, **setup.asker)
         except Exception as error:
             return portable(error)
@@ -206,8 +209,7 @@ class Worker:
             trial = self._inbox.popleft()
 
 
-@dataclass(frozen=True, slots=True)
-class _FarTurn(Turn):
+class _FarTurn(Turn, frozen=True, gc=False):
     """A turn that the run gave."""
 
     number: int = 0
@@ -216,8 +218,8 @@ class _FarTurn(Turn):
 class _Turns:
     """Turns of the run's pacer; see `evenhand.backends.pacing.Pacer`."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, worker: Worker, *, counts_tokens: bool) -> None:
+        self._worker, self.counts_tokens = worker, counts_tokens
 
     async def enter(self, tokens: int, left_s: float = math.inf) -> Turn:
         came = time.monotonic()
