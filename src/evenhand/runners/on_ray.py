@@ -34,6 +34,8 @@ _STORE_BYTES = 256 * 2**20
 _MOST = 64  # actors: beyond that, who gives out turns is the bound
 _PATIENCE_S = 30.0
 _REACH_S = 5.0
+_JOIN_S = 60.0
+_REMEDY = "is it running (`ray status`), and is this one of its machines (`ray start --address=HOST:PORT`)?"
 _ADDRESS = re.compile(r"(?P<host>[^:/\[\]]+|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})", re.ASCII)
 
 
@@ -181,7 +183,7 @@ async def _joined(address: str | None) -> AsyncIterator[int]:
         if address is None:
             await asyncio.to_thread(_begin, folder)
         else:
-            await asyncio.to_thread(_join, address)
+            await _in_time(functools.partial(_join, address), address)
         _retake_signals()
         try:
             yield int(ray.cluster_resources().get("CPU", 1))
@@ -210,11 +212,37 @@ def _begin(folder: str, processors: int | None = None) -> None:
             raise FinalBackendError(f"Ray did not start: {error}", hint="--engine local does without") from error
 
 
+async def _in_time(join: Callable[[], None], address: str) -> None:
+    """Join, or give it up: where something else than Ray listens, Ray asks it for ever."""
+    loop = asyncio.get_running_loop()
+    joined: asyncio.Future[None] = loop.create_future()
+
+    def ended(error: BaseException | None) -> None:
+        if not joined.done():
+            joined.set_result(None) if error is None else joined.set_exception(error)
+
+    def work() -> None:
+        failed: BaseException | None = None
+        try:
+            join()
+        except BaseException as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it was given up
+            loop.call_soon_threadsafe(ended, failed)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        async with asyncio.timeout(_JOIN_S):
+            await joined
+    except TimeoutError:
+        told = f"the Ray cluster at {address} can't be joined: no answer of Ray within {_JOIN_S:g} s"
+        raise FinalBackendError(told, hint=_REMEDY) from None
+
+
 def _join(address: str) -> None:
     """Join a running cluster."""
     import ray
 
-    hint = "is it running (`ray status`), and is this one of its machines (`ray start --address=HOST:PORT`)?"
     try:
         if (found := _ADDRESS.fullmatch(address)) is not None:
             place = (found["host"].strip("[]"), int(found["port"]))
@@ -222,7 +250,7 @@ def _join(address: str) -> None:
         with _environment(RAY_USAGE_STATS_ENABLED="0"):
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
-        raise FinalBackendError(f"the Ray cluster at {address} can't be joined: {error}", hint=hint) from error
+        raise FinalBackendError(f"the Ray cluster at {address} can't be joined: {error}", hint=_REMEDY) from error
 
 
 @functools.cache
