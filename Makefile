@@ -39,10 +39,11 @@ bench: setup
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/agreement.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/ray_engine.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --extra prices --extra report --group browser --group dev --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra bedrock --extra frames --extra local --extra prices --extra ray --extra report --group browser --group dev --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 
 clean:

@@ -354,8 +354,8 @@ def judge(
         stop: Asks the run to end gently.
         **options: As on the command line: out, map, responses, variant, weights, ask, reason, limit, sample, seed,
             shard, skip_bad, pairs, repeats, orders, concurrency, rpm, tpm, attempts, timeout, deadline, base_url,
-            headers, temperature, max_tokens, logprobs, batch, max_cost, prices, re_ask, retry, fresh, store_texts,
-            format.
+            headers, temperature, max_tokens, logprobs, batch, engine, ray_address, max_cost, prices, re_ask, retry,
+            fresh, store_texts, format.
             Without ``out`` the run lives in a temporary folder, removed when the `Run` is closed or no longer used.
 
     Returns:

@@ -98,13 +98,14 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
         ((bool,), "True or False"),
     ),
     **dict.fromkeys(("ask", "pairs", "shard", "orders", "base_url", "format", "label_set"), ((str,), "a text")),
+    **dict.fromkeys(("engine", "ray_address"), ((str,), "a text")),
     **dict.fromkeys(("map", "variant", "weights", "headers"), ((Mapping,), "a mapping")),
     **dict.fromkeys(("out", "prices"), ((str, os.PathLike), "a path")),
     "responses": ((object,), "rows"),
 }
 _NEVER_NONE = {
     "seed", "repeats", "attempts", "timeout", "orders", "reason", "skip_bad", "re_ask", "retry", "fresh",
-    "store_texts", "batch", "partial", "logprobs",
+    "store_texts", "batch", "partial", "logprobs", "engine",
 }  # fmt: skip
 _OF_TEXT = ("map", "headers")
 #: Options of a check of ratings.

@@ -55,6 +55,8 @@ class Purse:
         unpaid: How much of ``paid`` was not, where that takes long to count: asked only to tell of it.
 
     Attributes:
+        price: As above.
+        capped: Whether there is a cap.
         paid, maybe, reserved: As above, in billionths.
         stopped, remedy: Why nothing more is paid for, and what to do; None while that is not so.
     """
@@ -75,8 +77,9 @@ class Purse:
         self.paid, self.maybe = paid, open_ - self.reserved
         self.stopped: str | None = None
         self.remedy: str | None = None
-        self._price, self._price_later = price, price.in_batches()
+        self.price, self._price_later = price, price.in_batches()
         self._cap = None if cap is None else int(cap * NANO)
+        self.capped = cap is not None
         self._save, self._unpaid = save, unpaid
         self._saved = self.spent + self.reserved
         self._inflight = 0
@@ -93,8 +96,12 @@ class Purse:
         Raises:
             RunError: it would pass the cap even with nothing in flight; from then on always.
         """
+        return await self.set_aside(bound_of(request, self.price, capped=self.capped))
+
+    async def set_aside(self, bound: int) -> Hold:
+        """As `reserve`, for a request that may cost so many billionths at most."""
         turn: asyncio.Future[Hold] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._bound(request, self._price), turn))
+        self._waiting.append((bound, turn))
         self._serve()
         try:
             return await turn
@@ -115,7 +122,7 @@ class Purse:
             The usage with its cost: that of the server, else by price; None where it can't be told.
         """
         self._inflight -= 1
-        priced = self._settled(held.bound, usage, self._price, maybe_paid)
+        priced = self._settled(held.bound, usage, self.price, maybe_paid)
         self._serve()
         return priced
 
@@ -128,7 +135,7 @@ class Purse:
         Raises:
             RunError: what it may cost has no bound.
         """
-        bound = self._bound(request, self._price_later)
+        bound = bound_of(request, self._price_later, capped=self.capped)
         if self.stopped is not None or not self._fits(bound):
             return None
         self.reserved += bound
@@ -136,7 +143,8 @@ class Purse:
 
     def collect(self, request: Request, usage: Usage | None, *, maybe_paid: bool = False) -> Usage | None:
         """A batch told how a request that was handed in ended; as `settle`, once for each."""
-        return self._settled(self._bound(request, self._price_later), usage, self._price_later, maybe_paid)
+        bound = bound_of(request, self._price_later, capped=self.capped)
+        return self._settled(bound, usage, self._price_later, maybe_paid)
 
     def priced(self, usage: Usage) -> Usage:
         """The usage of a request that was collected before, with its cost as far as it can be told."""
@@ -151,7 +159,7 @@ class Purse:
     def no_room(self, request: Request) -> None:
         """Stop, as nothing is under way that could free enough for this request."""
         if self.stopped is None:
-            self._stop_at(self._bound(request, self._price_later))
+            self._stop_at(bound_of(request, self._price_later, capped=self.capped))
 
     def at_most(self) -> float:
         """What may be spent at most, set aside included, in US dollars; it must be saved now."""
@@ -229,12 +237,18 @@ class Purse:
             except RunError as error:  # what can't be kept may not be spent
                 self.stopped, self.remedy = error.message, error.hint
 
-    def _bound(self, request: Request, price: Price) -> int:
-        output = most_output(request.settings, price)
-        prompt = most_prompt(request, price)
-        if self._cap is not None and (output is None or prompt is None):
-            raise RunError("what this request may cost has no bound, so that --max-cost can't hold")
-        return nano(price.at_most(prompt or 0, output or 0))
+
+def bound_of(request: Request, price: Price, *, capped: bool) -> int:
+    """What a request may cost at most, in billionths; what has no bound counts as nothing, unless there is a cap.
+
+    Raises:
+        RunError: there is a cap, and what it may cost has no bound.
+    """
+    output = most_output(request.settings, price)
+    prompt = most_prompt(request, price)
+    if capped and (output is None or prompt is None):
+        raise RunError("what this request may cost has no bound, so that --max-cost can't hold")
+    return nano(price.at_most(prompt or 0, output or 0))
 
 
 def priced_usage(usage: Usage, price: Price) -> Usage | None:

@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import structs
 
 from evenhand._words import counted
-from evenhand.backend import Backend
+from evenhand.backend import Backend, BackendSettings
 from evenhand.backends.paced import Paced
 from evenhand.backends.pacing import MOST, Pacer
 from evenhand.backends.retry import Retry
 from evenhand.batching import ask_batches, require_batch
-from evenhand.errors import FinalBackendError, InputError, RunError
+from evenhand.errors import FinalBackendError, InputError, RunError, UnknownNameError
 from evenhand.images import folder_of, without_logins
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, hidden_images
@@ -28,8 +28,10 @@ from evenhand.manifest import holds_nothing, keys_of, new_manifest, require_same
 from evenhand.pairing import read_pairs
 from evenhand.run_folder import exists, recover, remove, set_aside
 from evenhand.run_spec import RunSpec
+from evenhand.runners import on_ray
 from evenhand.runners.local import Stop, run_trials
 from evenhand.runners.signals import taken_over
+from evenhand.runners.worker import Setup
 from evenhand.sharding import Dealt
 from evenhand.sources import BadRow, BadRows, read_items
 from evenhand.spending import Forecast, paying, price_of
@@ -39,6 +41,7 @@ from evenhand.verdict import Status
 
 _DEFAULT_CONCURRENCY = 16
 _DEADLINE_S = 300.0
+_ENGINES = ("local", "ray")
 
 
 @dataclass(slots=True)
@@ -98,7 +101,8 @@ async def run(
     stop = stop or Stop()
     backend, limits = open_backend(spec), spec.limits
     concurrency = limits.concurrency or (_DEFAULT_CONCURRENCY if backend.deterministic else MOST)
-    concurrency = min(concurrency, backend.max_concurrency or concurrency)
+    if spec.engine == "local":
+        concurrency = min(concurrency, backend.max_concurrency or concurrency)
     try:
         price = price_of(backend, prices=spec.prices, cap=limits.max_cost, settings=spec.judge.settings)
         with open_run(spec, backend) as store:
@@ -110,11 +114,11 @@ async def run(
             require_batch(spec.batch, store.manifest, backend, spec.folder)
             total, stored = count(spec, store)
             progress.start(total, stored)
-            concurrency = min(concurrency, max(1, total - stored))  # a worker more would have nothing to do
             todo, left = (lambda: pending(spec, store)), total - stored
+            concurrency = min(concurrency, max(1, left))  # a worker more would have nothing to do
             money = paying(store, asker, price, limits.max_cost, todo, left, progress, batch=spec.batch)
             with money, taken_over(stop, progress.stopping) if signals else contextlib.nullcontext():
-                asked = await _ask_all(spec, store, asker, concurrency, progress, stop)
+                asked = await _ask_all(spec, store, asker, left, concurrency, progress, stop)
     finally:
         await backend.aclose()
     return Outcome(spec.folder, asked, stop.asked)
@@ -125,13 +129,32 @@ def open_backend(spec: RunSpec) -> Backend:
     for name in ("concurrency", "rpm", "tpm", "max_cost"):
         if (value := getattr(spec, name)) is not None:
             number(name, value)
+    _require_engine(spec)
     limits = spec.limits
-    bounded = limits.max_cost is not None
-    backend = spec.judge.open(replace(spec.backend, concurrency=limits.concurrency or MOST, bounded=bounded))
+    backend = spec.judge.open(_settings(spec))
     if backend.deterministic:
         return backend
-    retry = Retry(number("attempts", spec.attempts), deadline_s=max(_DEADLINE_S, spec.backend.timeout_s))
+    retry = Retry(number("attempts", spec.attempts), deadline_s=_deadline_s(spec))
     return Paced(backend, retry=retry, pacer=Pacer(limits.concurrency, rpm=limits.rpm, tpm=limits.tpm))
+
+
+def _settings(spec: RunSpec) -> BackendSettings:
+    return replace(spec.backend, concurrency=spec.limits.concurrency or MOST, bounded=spec.limits.max_cost is not None)
+
+
+def _deadline_s(spec: RunSpec) -> float:
+    return max(_DEADLINE_S, spec.backend.timeout_s)
+
+
+def _require_engine(spec: RunSpec) -> None:
+    if spec.engine not in _ENGINES:
+        raise UnknownNameError("engine", spec.engine, _ENGINES)
+    if spec.engine == "ray":
+        if spec.batch:
+            raise InputError("--batch has no use for --engine ray: it is the provider that asks", hint="leave one out")
+        on_ray.require_ray(spec.ray_address)
+    elif spec.ray_address is not None:
+        raise InputError("--ray-address is of use with --engine ray only", hint="add --engine ray")
 
 
 @contextlib.contextmanager
@@ -257,18 +280,19 @@ def _usable(rows: Iterable[Item | BadRow], spec: RunSpec) -> Iterator[StoredRow]
 
 def make_asker(spec: RunSpec, store: Store, backend: Backend) -> Asker:
     """What asks the trials of this run."""
+    return Asker(spec.rubric, spec.judge, backend, **_asker_options(spec, store))
+
+
+def _asker_options(spec: RunSpec, store: Store) -> dict[str, Any]:
     manifest = store.manifest
-    return Asker(
-        spec.rubric,
-        spec.judge,
-        backend,
-        keys=keys_of(manifest),
-        short=spec.short,
-        may_re_ask=spec.re_ask,
-        form=manifest["form"],
-        folder=folder_of(spec.source),
-        deadline_s=None if spec.deadline is None else number("deadline", spec.deadline),
-    )
+    return {
+        "keys": keys_of(manifest),
+        "short": spec.short,
+        "may_re_ask": spec.re_ask,
+        "form": manifest["form"],
+        "folder": folder_of(spec.source),
+        "deadline_s": None if spec.deadline is None else number("deadline", spec.deadline),
+    }
 
 
 def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
@@ -291,7 +315,9 @@ def _settled(spec: RunSpec) -> Settled:
     return Settled(tuple(status.value for status in kept), spec.planned_orders, spec.repeats)
 
 
-async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, progress: Progress, stop: Stop) -> int:
+async def _ask_all(
+    spec: RunSpec, store: Store, asker: Asker, left: int, concurrency: int, progress: Progress, stop: Stop
+) -> int:
     asked = 0
 
     def done(answer: Answer) -> None:
@@ -302,7 +328,38 @@ async def _ask_all(spec: RunSpec, store: Store, asker: Asker, concurrency: int, 
     if spec.batch:
         await ask_batches(lambda: pending(spec, store), store, asker, spec.attempts, stop, progress.warn, done)
         return asked
-    await run_trials(pending(spec, store), asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
-    if asker.form.proved is not None:
-        store.update_manifest(form=asker.form.proved)
+    trials, proved = pending(spec, store), asker.form.proved
+    if spec.engine == "local":
+        await run_trials(trials, asker.ask, store.append, concurrency=concurrency, stop=stop, done=done)
+        proved = asker.form.proved
+    elif left:
+        proved = await on_ray.run_trials(
+            trials,
+            store.append,
+            _setup(spec, store, asker.backend),
+            asker.backend,
+            left=left,
+            concurrency=concurrency,
+            address=spec.ray_address,
+            stop=stop,
+            done=done,
+            warn=progress.warn,
+        )
+    if proved is not None:
+        store.update_manifest(form=proved)
     return asked
+
+
+def _setup(spec: RunSpec, store: Store, backend: Backend) -> Setup:
+    """What workers elsewhere are told."""
+    options = _asker_options(spec, store)
+    return Setup(
+        spec.rubric,
+        spec.judge,
+        backend.identity,
+        _settings(spec),
+        options | {"folder": options["folder"].absolute()},
+        attempts=spec.attempts,
+        deadline_s=_deadline_s(spec),
+        place=Path.cwd(),
+    )

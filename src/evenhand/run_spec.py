@@ -69,6 +69,8 @@ class RunSpec:
         max_cost: US dollars that the run in the folder may cost, what was spent before included; None for no cap.
         prices: A table of prices, see `evenhand.prices.read_prices`; None where there is none.
         batch: Ask through the provider's batches, which are cheaper and take up to a day.
+        engine: What asks the trials: "local", this process; or "ray", workers over a Ray cluster.
+        ray_address: A running cluster, HOST:PORT or "auto"; None for that of the environment, or else one of our own.
         backend: Endpoint, headers, timeout of one try.
         re_ask: Ask a trial once more when its reply can't be read or contradicts itself.
         retry: Ask again what was Refused or Unparsed.
@@ -102,6 +104,8 @@ class RunSpec:
     max_cost: float | None = None
     prices: Any = None
     batch: bool = False
+    engine: str = "local"
+    ray_address: str | None = None
     backend: BackendSettings = field(default_factory=BackendSettings)
     re_ask: bool = True
     retry: bool = False
@@ -164,6 +168,8 @@ class RunSpec:
             "max_cost": self.max_cost,
             "prices": None if self.prices is None else str(self.prices),
             "batch": self.batch,
+            "engine": self.engine,
+            "ray_address": self.ray_address,
             "timeout_s": self.backend.timeout_s,
             "retry": self.retry,
             "store_texts": self.store_texts,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from evenhand.backend import Backend, Request
-from evenhand.backends.pacing import Ended, Pacer, Turn
+from evenhand.backends.pacing import Ended, Turn
 from evenhand.backends.retry import Retry
 from evenhand.errors import AccessError, BackendError, RetryableBackendError
 from evenhand.rubric.model import Form
@@ -35,6 +35,20 @@ class Purse(Protocol):
         """A try has ended: with a usage, which is returned with its price; without one, paid for or not."""
 
 
+class Turns(Protocol):
+    """Who gives turns; see `evenhand.backends.pacing.Pacer`."""
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a request takes."""
+
+    async def enter(self, tokens: int, left_s: float = math.inf) -> Turn:
+        """Wait for a turn."""
+
+    def leave(self, turn: Turn, ended: Ended, *, wait_s: float | None = None, unused: int = 0) -> None:
+        """A request has ended."""
+
+
 class Paced:
     """A backend whose requests wait for their turn, and are tried again where that can help.
 
@@ -45,10 +59,11 @@ class Paced:
         purse: Pays for tries; None where nothing is counted.
 
     Attributes:
+        pacer: As above.
         purse: As above; it may be set as long as nothing was sent.
     """
 
-    def __init__(self, inner: Backend, *, retry: Retry, pacer: Pacer, purse: Purse | None = None) -> None:
+    def __init__(self, inner: Backend, *, retry: Retry, pacer: Turns, purse: Purse | None = None) -> None:
         self.inner = inner
         self.name, self.model = inner.name, inner.model
         self.identity: Mapping[str, Any] = inner.identity
@@ -57,7 +72,8 @@ class Paced:
         self.max_concurrency = inner.max_concurrency
         self.takes_images = inner.takes_images
         self.purse = purse
-        self._retry, self._pacer = retry, pacer
+        self.pacer = pacer
+        self._retry = retry
         self._answered = False
         self._slowest_s: float = getattr(inner, "slowest_s", math.inf)
 
@@ -89,7 +105,7 @@ class Paced:
         await self.inner.aclose()
 
     async def _try(self, request: Request, left_s: Callable[[], float], turns: list[Turn]) -> Reply:
-        tokens = _tokens(request) if self._pacer.counts_tokens else 0
+        tokens = _tokens(request) if self.pacer.counts_tokens else 0
         held = await self._held(self.purse, request, turns) if self.purse else None
         reply: Reply | None = None
         failed: BaseException | None = None
@@ -121,10 +137,10 @@ class Paced:
         """A turn; the trial's time stands still while we wait for it of our own making."""
         deadline = request.deadline
         if deadline is None:
-            return await self._pacer.enter(tokens, left_s)
+            return await self.pacer.enter(tokens, left_s)
         came = self._retry.clock()
         with deadline.standing_still():
-            turn = await self._pacer.enter(tokens, left_s)
+            turn = await self.pacer.enter(tokens, left_s)
         deadline.spend(self._retry.clock() - came - turn.queued_s)
         return turn
 
@@ -154,14 +170,14 @@ class Paced:
         if reply is not None:
             prompt, written = reply.usage.prompt_tokens, reply.usage.completion_tokens or 0
             unused = 0 if prompt is None else tokens - prompt - written
-            self._pacer.leave(turn, "answered", wait_s=reply.wait_s, unused=unused)
+            self.pacer.leave(turn, "answered", wait_s=reply.wait_s, unused=unused)
         elif isinstance(failed, BackendError):
             ended: Ended = "answered"
             if isinstance(failed, RetryableBackendError):
                 ended = "busy" if failed.status == _TOO_MANY else "failed"
-            self._pacer.leave(turn, ended, wait_s=failed.retry_after_s)
+            self.pacer.leave(turn, ended, wait_s=failed.retry_after_s)
         else:
-            self._pacer.leave(turn, "dropped")
+            self.pacer.leave(turn, "dropped")
 
 
 def _tokens(request: Request) -> int:

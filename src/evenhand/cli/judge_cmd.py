@@ -147,6 +147,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
     passed = ("limit", "sample", "seed", "skip_bad", "format", "pairs", "repeats", "orders", "ask", "retry", "fresh")
     same = ("responses", "timeout", "deadline", "attempts", "rpm", "tpm", "base_url", "temperature", "max_tokens")
     money = ("batch", "max_cost", "prices", "shard")
+    where = ("engine", "ray_address")
     return {
         "map": options.pairs(given["mapping"], "--map"),
         "variant": options.variant(given["variant"]),
@@ -156,7 +157,7 @@ def run_options(given: dict[str, Any]) -> dict[str, Any]:
         "headers": _headers(given.get("header", ())),
         "concurrency": _concurrency(given.get("concurrency", "auto")),
         "store_texts": not given.get("no_store_texts", False),
-        **{name: given[name] for name in (*passed, *same, *money, "logprobs") if name in given},
+        **{name: given[name] for name in (*passed, *same, *money, *where, "logprobs") if name in given},
     }
 
 

@@ -26,7 +26,7 @@ class Stop:
         self.asked = True
 
 
-class _GroupCommit:
+class GroupCommit:
     """Hands answers to the store's thread in groups; ``put`` returns once its answer is stored."""
 
     def __init__(self, commit: Commit) -> None:
@@ -99,7 +99,7 @@ async def run_trials(
         Exception: whatever `trials`, `ask`, `commit` or `done` raised first; the other trials in flight are finished
             and stored before it is raised.
     """
-    group = _GroupCommit(commit)
+    group = GroupCommit(commit)
     stop = stop or Stop()
     errors: list[Exception] = []
 
