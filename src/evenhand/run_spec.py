@@ -26,7 +26,7 @@ _BESIDE_ROWS = frozenset(
     (
         "source", "rubric", "judge", "folder", "responses", "repeats", "orders", "short", "concurrency", "rpm", "tpm",
         "attempts", "deadline", "max_cost", "prices", "batch", "backend", "re_ask", "retry", "fresh", "store_texts",
-        "ask",
+        "ask", "engine", "ray_address",
     )
 )  # fmt: skip
 
