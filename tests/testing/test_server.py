@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.testing.behaviour import behaviour, from_prefix, to_prefix
+from evenhand.testing.behaviour import Behaviour, behaviour, from_prefix, to_prefix
 from evenhand.testing.server import FakeServer
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -59,6 +59,16 @@ def test_replies_fit_what_is_asked(server: FakeServer) -> None:
     assert json.loads(message(server.url, messages=quoted)["content"])["score"] in range(1, 6)
     assert "score" in json.loads(message(server.url, response_format={"type": "json_object"})["content"])
     assert "{" not in message(server.url)["content"]
+
+
+@pytest.mark.parametrize(
+    ("latency", "quartiles"),
+    [("50", (0.05, 0.05, 0.05)), ("20-80", (0.035, 0.05, 0.065)), ("lognormal:800:0.6", (0.534, 0.8, 1.199))],
+)
+def test_latencies_are_spread_as_told(latency: str, quartiles: tuple[float, ...]) -> None:
+    """A quarter, half and three quarters of all replies come within these seconds."""
+    how = Behaviour(latency=latency)
+    assert [how.latency_s(share) for share in (0.25, 0.5, 0.75)] == pytest.approx(quartiles, abs=5e-4)
 
 
 def test_replies_depend_on_the_body_alone(server: FakeServer) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -71,7 +73,8 @@ class Behaviour:
     """How a server answers.
 
     Attributes:
-        latency: Milliseconds before a reply, "50", or a range decided by the body, "20-80".
+        latency: Milliseconds before a reply, "50", or a range decided by the body, "20-80", or
+            "lognormal:MEDIAN:SIGMA", decided by it as well.
         fault: Faults joined by "+", each ``KIND`` (always), ``KIND:0.05`` (that share of tries) or ``KIND:first2``
             (the first two tries of each distinct body). Shares add up; "first" counts add up.
         retry_after: Seconds sent with 429 and 503.
@@ -144,15 +147,17 @@ class Behaviour:
     def dropped(self) -> frozenset[str]:
         return frozenset(_split(self.drop))
 
-    @property
-    def latency_range(self) -> tuple[float, float]:
-        """Shortest and longest latency in seconds."""
+    def latency_s(self, share: float) -> float:
+        """Seconds before the reply to a body; ``share`` of all bodies, in [0, 1), is answered sooner."""
+        if self.latency.startswith("lognormal:"):
+            median, sigma = map(float, self.latency.split(":")[1:])
+            return median / 1e3 * math.exp(sigma * NormalDist().inv_cdf(min(max(share, 1e-4), 1 - 1e-4)))
         low, _, high = self.latency.partition("-")
-        return float(low) / 1e3, float(high or low) / 1e3
+        return (float(low) + (float(high or low) - float(low)) * share) / 1e3
 
     def check(self) -> None:
         """Raise ValueError where a setting means nothing."""
-        _ = self.faults, self.latency_range
+        _ = self.faults, self.latency_s(0.5)
         for name in self.refused | self.dropped:
             if name not in FEATURES:
                 raise ValueError(f"unknown feature {name!r}; known: {', '.join(FEATURES)}")

@@ -274,8 +274,7 @@ class Connection(asyncio.Protocol):
             self._server.inflight += 1
             self._finish(error(400, str(problem), "bad_behaviour"), None, 0)
             return
-        low, high = how.latency_range
-        wait = low + (high - low) * (zlib.crc32(body) % 1000) / 999
+        wait = how.latency_s(zlib.crc32(body) % 1000 / 1000)
         if wait > 0:
             self._later(wait, lambda: self._finish(response, fault, how.slow_ms / 1e3))
         else:
