@@ -151,10 +151,10 @@ def test_either_engine_goes_on_where_the_other_stopped(engine: Engine, tmp_path:
 def test_all_workers_share_the_requests_in_flight(engine: Engine, tmp_path: Path, server: FakeServer) -> None:
     """A fixed number holds for all of them together, and is used to the full."""
     server.reset()
-    engine.run(rows(150), "openai:m", tmp_path / "run", base_url=server.with_faults(latency="30"), concurrency=6)
+    engine.run(rows(600), "openai:m", tmp_path / "run", base_url=server.with_faults(latency="30"), concurrency=6)
     assert server.stats()["max_inflight"] == 6
     assert len(engine.started) == 2
-    assert summary(tmp_path / "run")["scored"] == 150
+    assert summary(tmp_path / "run")["scored"] == 600
 
 
 @NEAR
