@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,18 @@ def test_rows_in_many_pieces(store: Store) -> None:
         if row.seq % 400 == 0:
             store.append([_answer(TrialKey(row.item.id, "", 0))])
     assert seen == [f"i{i}" for i in range(1203)]
+
+
+def test_large_rows_are_read_few_at_a_time(store: Store) -> None:
+    """Rows of half a million characters come in order, without hundreds of them in memory at once."""
+    text = "x" * 500_000
+    store.add_rows(StoredRow(n, Item(f"q{n}", n, {"answer": text}), None, {}) for n in range(40))
+    tracemalloc.start()
+    try:
+        assert [row.seq for row in store.rows() if row.item and row.item.fields["answer"] == text] == list(range(40))
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_same_rows_again_change_nothing(store: Store) -> None:

@@ -1,4 +1,7 @@
-"""Rows taken into a run's store: kept the first time, met again after that, in groups; all of them or none."""
+"""Rows taken into a run's store: kept the first time, met again after that, in groups; all of them or none.
+
+And read from it again.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from evenhand.item import Item, fields_digest, item_to_plain, told_plain
+from evenhand.item import Item, fields_digest, item_from_plain, item_to_plain, told_plain
 from evenhand.run_folder import storable
 
 NO_TEXTS = '{"extra": {}}'
 #: Rows read now, by place, with contents that may not be kept: in an unnamed database that ends with the connection.
 TABLE = "CREATE TABLE passing.read (seq INTEGER PRIMARY KEY, content TEXT)"
 _GROUP = 500
+_PIECE = 1 << 20  # characters of rows that are read at once, about
+_decode = msgspec.json.Decoder().decode
 _GROUP_SIZE = 1 << 20  # characters: a row may have two million
 _SHOWN_CHANGES = 20
 FAR = 1 << 40  #: behind every row there can be
@@ -36,6 +41,32 @@ class StoredRow(NamedTuple):
     item: Item | None
     problem: str | None
     raw: Mapping[str, Any]
+
+
+def some_of(rows: sqlite3.Cursor) -> list[tuple[int, str | None, str, str | None]]:
+    """The first of some rows, as many as are not too much to hold; reading ends there."""
+    taken, size = [], 0
+    with contextlib.closing(rows):
+        for row in rows:
+            taken.append(row)
+            size += len(row[2])
+            if size > _PIECE:
+                break
+    return taken
+
+
+def row_of(seq: int, key: str | None, plain: Mapping[str, Any], problem: str | None) -> StoredRow:
+    """A row from its stored content."""
+    item = item_from_plain(key, seq, plain) if key is not None else None
+    return StoredRow(seq, item, problem, plain.get("extra", {}))
+
+
+def quick_row(seq: int, key: str | None, content: str, problem: str | None) -> StoredRow | None:
+    """As nearly all rows are; None where another decoder must look: numbers that are none, halves of characters."""
+    try:
+        return row_of(seq, key, _decode(content), problem)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 class _Met(NamedTuple):

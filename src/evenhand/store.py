@@ -21,7 +21,7 @@ import msgspec
 
 from evenhand._canon import digest
 from evenhand.errors import InputError, RunError
-from evenhand.intake import TABLE, Intake, StoredRow, plain_text
+from evenhand.intake import TABLE, Intake, StoredRow, plain_text, quick_row, row_of, some_of
 from evenhand.item import Item, item_from_plain
 from evenhand.judging import Answer, Exchange
 from evenhand.run_folder import (
@@ -44,7 +44,6 @@ __all__ = ["Store", "StoredRow"]
 
 _BATCH = 500
 _AT_ONCE = 64
-_decode = msgspec.json.Decoder().decode
 _CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.seq = item.seq), content)"
 _READ_NOW = "item.id IS NOT NULL AND item.seq IN (SELECT seq FROM passing.read)"
 _ITEMS = "item.id IS NOT NULL"
@@ -217,14 +216,14 @@ class Store:
         query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? AND {condition} ORDER BY seq LIMIT ?"
         while True:
             with self._reading("its rows"):
-                piece = self._db.execute(query, (last, *values, _BATCH)).fetchall()
+                piece = some_of(self._db.execute(query, (last, *values, _BATCH)))
             if not piece:
                 return
             for last, key, content, problem in piece:
-                row = _quick_row(last, key, content, problem)
+                row = quick_row(last, key, content, problem)
                 if row is None:
                     with self._reading(f"row {last + 1}"):
-                        row = _row(last, key, json.loads(content), problem)
+                        row = row_of(last, key, json.loads(content), problem)
                 yield row
 
     def items(self, *, read_now: bool = False) -> Iterator[Item]:
@@ -370,19 +369,6 @@ class Store:
             finally:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-
-
-def _row(seq: int, key: str | None, plain: Mapping[str, Any], problem: str | None) -> StoredRow:
-    item = item_from_plain(key, seq, plain) if key is not None else None
-    return StoredRow(seq, item, problem, plain.get("extra", {}))
-
-
-def _quick_row(seq: int, key: str | None, content: str, problem: str | None) -> StoredRow | None:
-    """As nearly all rows are; None where another decoder must look: numbers that are none, halves of characters."""
-    try:
-        return _row(seq, key, _decode(content), problem)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 def _sql(settled: Settled) -> tuple[str, tuple[Any, ...]]:
