@@ -116,6 +116,8 @@ def judged(name: str, rows: list[dict[str, Any]], bare: Bare) -> dict[str, float
         mock.patch.object(local._Asked, "_complete", lambda *given, **how: sides.recording(*given, **how)),
     ):
         evenhand.judge(rows, name, f"local:{MODEL}", reason=False, re_ask=False).close()
+    if len(sides.tokens) < 2:
+        raise SystemExit("the run was stopped, or has fewer than two trials to ask")
     tokens, judge, alone = sum(sides.tokens[1:]), sum(sides.judge[1:]), sum(sides.bare[1:])
     rates = {"tokens_per_s": tokens / judge, "bare_tokens_per_s": tokens / alone, "ratio": alone / judge}
     return {"trials": len(sides.tokens) - 1, "tokens": tokens, "cached": sum(sides.cached[1:]), **rates}
