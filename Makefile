@@ -40,6 +40,8 @@ bench: setup
 	$(BIN)/python benchmarks/agreement.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/ray_engine.py
+	$(BIN)/python benchmarks/prefix.py
+	$(BIN)/python benchmarks/local.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv

@@ -452,6 +452,23 @@ def test_progress_hears_of_every_trial(out: Path) -> None:
     assert sorted(told[1:3]) == ["i0", "i1"]
 
 
+def test_items_of_one_type_are_asked_together(tmp_path: Path) -> None:
+    """A rubric with notes for each type asks type by type; rows and verdicts stay in the order of the input."""
+    told: list[str] = []
+
+    class Told(Progress):
+        def done(self, answer: Answer) -> None:
+            told.append(answer.key.item_id)
+
+    kinds = ["OCR", "Meme", "OCR", "Counting"]
+    items = [{"id": f"i{n}", "prompt": "p", "ref_answer": "r", "predict": "a", "task": t} for n, t in enumerate(kinds)]
+    spec = make_spec(items, "alignmm-critic", "fake", out=tmp_path / "run", concurrency=1)
+    asyncio.run(run(spec, progress=Told()))
+    assert told == ["i3", "i1", "i0", "i2"]
+    with Store.open(tmp_path / "run") as store:
+        assert [row.item.id for row, found in store.verdicts() if row.item and found] == ["i0", "i1", "i2", "i3"]
+
+
 def test_the_same_file_from_another_format_is_the_same_run(tmp_path: Path, out: Path) -> None:
     """Rows read from JSON lines and from Python are the same items."""
     file = write_jsonl(tmp_path / "data.jsonl", [{"question": "q", "answer": "a"}, {"question": "q", "answer": "b"}])

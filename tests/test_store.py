@@ -12,7 +12,7 @@ from evenhand.errors import InputError, RunError
 from evenhand.item import Item, Turn
 from evenhand.judging import Answer, Exchange
 from evenhand.store import SCHEMA, Store, StoredRow
-from evenhand.trial import TrialKey
+from evenhand.trial import Settled, TrialKey
 from evenhand.verdict import (
     Distribution,
     Failure,
@@ -109,6 +109,40 @@ def test_large_rows_are_read_few_at_a_time(store: Store) -> None:
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
+
+
+def _open(store: Store, together: str | None = "kind") -> list[str]:
+    settled = Settled(("unparsed",), ("ab",), 1)
+    return [item.id for item, done in store.open_items(settled, together=together) if not done]
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_open_items_of_one_kind_follow_each_other(store: Store, texts: bool) -> None:
+    """Items without the field first; in input order within a kind; the same after some were answered, in any place."""
+    kinds = ["b", "a", None, "b", "a"]
+    rows = [
+        StoredRow(n, Item(f"i{n}", n, {"kind": kind} if kind else {}, {}), None, {}) for n, kind in enumerate(kinds)
+    ]
+    store.add_rows([*rows, StoredRow(5, None, "no answer", {"kind": "a"})], texts=texts)
+    assert _open(store) == ["i2", "i1", "i4", "i0", "i3"]
+    assert _open(store, None) == ["i0", "i1", "i2", "i3", "i4"]
+    store.append([_answer(TrialKey("i1", "ab", 0))])
+    assert _open(store) == ["i2", "i4", "i0", "i3"]  # i0, which is open and comes before i1 in the input, comes later
+    assert _open(store) == ["i2", "i4", "i0", "i3"]
+    store.append([_answer(TrialKey("i0", "ab", 0)), _answer(TrialKey("i2", "ab", 0))])
+    assert _open(store) == ["i4", "i3"]
+    store.append([_answer(TrialKey("i3", "ab", 0)), _answer(TrialKey("i4", "ab", 0))])
+    assert _open(store) == []
+
+
+def test_open_items_of_many_pieces_all_come_once(store: Store) -> None:
+    """Kinds follow each other within each 500 rows, and no row is lost or told twice."""
+    store.add_rows(StoredRow(n, Item(f"i{n}", n, {"kind": "yx"[n % 2]}, {}), None, {}) for n in range(1003))
+    found = _open(store)
+    assert sorted(found) == sorted(f"i{n}" for n in range(1003))
+    assert found[:2] == ["i1", "i3"] and found[250:252] == ["i0", "i2"] and found[500] == "i501"
+    store.append([_answer(TrialKey("i1", "ab", 0))])
+    assert _open(store)[:2] == ["i3", "i5"] and len(_open(store)) == 1002
 
 
 def test_the_same_rows_again_change_nothing(store: Store) -> None:

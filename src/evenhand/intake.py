@@ -43,7 +43,7 @@ class StoredRow(NamedTuple):
     raw: Mapping[str, Any]
 
 
-def some_of(rows: sqlite3.Cursor) -> list[tuple[int, str | None, str, str | None]]:
+def some_of(rows: sqlite3.Cursor) -> list[tuple[Any, ...]]:
     """The first of some rows, as many as are not too much to hold; reading ends there."""
     taken, size = [], 0
     with contextlib.closing(rows):

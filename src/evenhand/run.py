@@ -296,8 +296,12 @@ def _asker_options(spec: RunSpec, store: Store) -> dict[str, Any]:
 
 
 def pending(spec: RunSpec, store: Store) -> Iterator[Trial]:
-    """Planned trials of the rows that were taken in now, as far as they have no verdict that counts."""
-    for item, done in store.open_items(_settled(spec)):
+    """Planned trials of the rows that were taken in now, as far as they have no verdict that counts.
+
+    Items of one type follow each other, as their prompts begin alike and a server has kept that beginning.
+    """
+    together = spec.rubric.types.item_field if spec.rubric.types is not None else None
+    for item, done in store.open_items(_settled(spec), together=together):
         for trial in plan([item], orders=spec.planned_orders, repeats=spec.repeats):
             if trial.key not in done:
                 yield trial

@@ -47,6 +47,7 @@ _AT_ONCE = 64
 _CONTENT = "coalesce((SELECT read.content FROM passing.read WHERE read.seq = item.seq), content)"
 _READ_NOW = "item.id IS NOT NULL AND item.seq IN (SELECT seq FROM passing.read)"
 _ITEMS = "item.id IS NOT NULL"
+_KIND = "CASE WHEN json_valid({content}) THEN json_extract({content}, ?) END"  # what is damaged is told of in its turn
 _INPUT = "input"  # entry of the manifest: the input that all items are of
 
 
@@ -212,18 +213,24 @@ class Store:
         """
         return self._rows(self._read_now if read_now else "1")
 
-    def _rows(self, condition: str, *values: Any, last: int = -1) -> Iterator[StoredRow]:
-        query = f"SELECT seq, id, {self._content}, problem FROM item WHERE seq > ? AND {condition} ORDER BY seq LIMIT ?"
+    def _rows(self, condition: str, *values: Any, last: int = -1, together: str | None = None) -> Iterator[StoredRow]:
+        kind = "?" if together is None else _KIND.format(content=self._content)
+        what = f"seq, id, {self._content}, problem, {kind}"
+        query = f"SELECT {what} FROM item WHERE seq > ? AND {condition} ORDER BY seq LIMIT ?"
+        path = None if together is None else f'$.fields."{together}"'
         while True:
             with self._reading("its rows"):
-                piece = some_of(self._db.execute(query, (last, *values, _BATCH)))
+                piece = some_of(self._db.execute(query, (path, last, *values, _BATCH)))
             if not piece:
                 return
-            for last, key, content, problem in piece:
-                row = quick_row(last, key, content, problem)
+            last = piece[-1][0]
+            if together is not None:  # within a piece, so that a run stopped halfway has some of every value
+                piece = sorted(piece, key=lambda row: str(row[4] or ""))
+            for seq, key, content, problem, _ in piece:
+                row = quick_row(seq, key, content, problem)
                 if row is None:
-                    with self._reading(f"row {last + 1}"):
-                        row = row_of(last, key, json.loads(content), problem)
+                    with self._reading(f"row {seq + 1}"):
+                        row = row_of(seq, key, json.loads(content), problem)
                 yield row
 
     def items(self, *, read_now: bool = False) -> Iterator[Item]:
@@ -293,23 +300,35 @@ class Store:
         with self._reading("its verdicts"):
             return int(self._db.execute(query, values).fetchone()[0])
 
-    def open_items(self, settled: Settled) -> Iterator[tuple[Item, set[TrialKey]]]:
-        """Each item read now that has trials to ask, in input order, with those of its trials that need no asking."""
+    def open_items(self, settled: Settled, *, together: str | None = None) -> Iterator[tuple[Item, set[TrialKey]]]:
+        """Each item read now that has trials to ask, in input order, with those of its trials that need no asking.
+
+        Args:
+            settled: Which trials need no asking.
+            together: An item field: of every 500 open items (fewer large ones) those with equal values follow.
+        """
         condition, values = _sql(settled)
         with self._reading("its verdicts"):
             any_done = self._db.execute(f"SELECT 1 FROM trial WHERE {condition} LIMIT 1", values).fetchone()
         if any_done is None:
-            yield from ((item, set()) for item in self.items(read_now=True))
+            rows = self._rows(self._read_now, together=together)
+            yield from ((row.item, set()) for row in rows if row.item is not None)
             return
         done = f"{self._read_now} AND (SELECT count(*) FROM trial WHERE item = item.id AND {condition}) < ?"
         query = f'SELECT "order", repeat FROM trial WHERE item = ? AND {condition}'
+        values = (*values, len(settled.orders) * settled.repeats)
         start = self._open_from.get(settled, -1)
-        for row in self._rows(done, *values, len(settled.orders) * settled.repeats, last=start):
-            self._open_from.setdefault(settled, row.seq - 1)  # what is settled stays so while the store is open
+        with self._reading("its verdicts"):
+            first = f"SELECT seq FROM item WHERE seq > ? AND {done} ORDER BY seq LIMIT 1"
+            found = self._db.execute(first, (start, *values)).fetchone()
+        if found is None:
+            return
+        start = self._open_from[settled] = found[0] - 1  # what is settled stays so while the store is open
+        for row in self._rows(done, *values, last=start, together=together):
             if row.item is not None:
                 with self._reading(f"the verdicts of item {row.item.id}"):
-                    found = {TrialKey(row.item.id, *key) for key in self._db.execute(query, (row.item.id, *values))}
-                yield row.item, found
+                    kept = {TrialKey(row.item.id, *key) for key in self._db.execute(query, (row.item.id, *values[:-1]))}
+                yield row.item, kept
 
     def verdicts(self) -> Iterator[tuple[StoredRow, dict[TrialKey, Verdict]]]:
         """Each input row with its stored verdicts, in input order."""

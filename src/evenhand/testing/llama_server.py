@@ -28,13 +28,15 @@ class LlamaServer:
         model: The GGUF file.
         slots: Requests answered at once.
         n_ctx: Tokens of prompt and answer, for each slot.
+        cache_prompt: Keep what a slot has computed for prompts that begin alike, as model servers do. Without it
+            replies do not depend on what was asked before.
 
     Raises:
         InputError: the server did not start (no xllamacpp, no such file).
     """
 
-    def __init__(self, model: Path, *, slots: int = 1, n_ctx: int = 2048) -> None:
-        self._arguments = [str(model), str(slots), str(n_ctx)]
+    def __init__(self, model: Path, *, slots: int = 1, n_ctx: int = 2048, cache_prompt: bool = False) -> None:
+        self._arguments = [str(model), str(slots), str(n_ctx), str(int(cache_prompt))]
         self._process: subprocess.Popen[str] | None = None
         #: Address for clients, as in "http://127.0.0.1:18080/v1".
         self.base_url = ""
@@ -68,7 +70,7 @@ class LlamaServer:
         self._process = None
 
 
-def _serve(model: str, slots: int, n_ctx: int) -> None:
+def _serve(model: str, slots: int, n_ctx: int, cache_prompt: int) -> None:
     """Serve until stdin ends: then the parent has finished with it, or is gone."""
     import xllamacpp
 
@@ -82,7 +84,7 @@ def _serve(model: str, slots: int, n_ctx: int) -> None:
     params.n_gpu_layers = 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.cache_ram_mib = 0
-    params.cache_prompt = False  # replies do not depend on what was asked before
+    params.cache_prompt = bool(cache_prompt)
     params.ui = False
     params.verbosity = -1
     server = xllamacpp.Server(params)
@@ -92,4 +94,4 @@ def _serve(model: str, slots: int, n_ctx: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    _serve(sys.argv[1], *map(int, sys.argv[2:]))
