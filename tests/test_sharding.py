@@ -167,6 +167,7 @@ def _items(out: Path) -> list[object]:
 
 def test_caps_hold_over_all_shards(server: FakeServer, tmp_path: Path) -> None:
     """What all shards may spend is the cap at most, and requests in flight are those of the whole."""
+    server.reset()
     (tmp_path / "call.yaml").write_text("m: {input: 0, output: 0, request: 0.01}\n")
     how = {"base_url": server.url, "prices": str(tmp_path / "call.yaml"), "max_tokens": 300, "re_ask": False}
     spent = 0.0
