@@ -136,7 +136,7 @@ def test_the_judge_sees_neutral_names_only() -> None:
     for order in ("ab", "ba"):
         trial = Trial(TrialKey(item.id, order, 0), item)  # type: ignore[arg-type]
         asked = question(built_in, compile_rubric(built_in), trial, short=False)
-        request = first_request(built_in, trial, asked, "json", key=b"k" * 16, settings={}, identity={})
+        request = first_request(built_in, trial, asked, "json", keys=(b"k" * 16,), settings={}, identity={})
         text = "\n".join(str(message["content"]) for message in request.messages)
         assert "Response A" in text
         assert "gpt" not in text
