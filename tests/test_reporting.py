@@ -332,7 +332,9 @@ def test_runs_of_other_scales_share_no_field(tmp_path: Path) -> None:
     told = json.loads(out.read_text(encoding="utf-8"))["together"]
     assert told["fields"] == [] and told["compared"] == 0 and told["most"] == []
     assert told["comparison"] is None and "other criteria or scales" in told["comparison_note"]
-    assert "Scores are not compared" in write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.md").read_text()
+    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Scores are not compared" in page and "No field is asked for in all runs on one scale." in page
+    assert "| identity | backend fake |" in page
 
 
 def test_many_systems_are_not_compared_each_with_each(tmp_path: Path) -> None:

@@ -364,4 +364,5 @@ def _labels(name: str, what: str) -> Facet:
 
 
 def _plain(value: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k} {v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
+    told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in value.items()}
+    return ", ".join(f"{k} {v}" for k, v in told.items() if v)

@@ -106,7 +106,8 @@ def _spread(runs: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> Section
             for run, of in zip(runs, spreads, strict=True)
         ]
         tables.append(Table(f"{name} by run, verdicts by value", ["", *spreads[0]], rows, "shares"))
-    return Section("Distributions by run", [], tables)
+    notes = [] if tables else ["No field is asked for in all runs on one scale."]
+    return Section("Distributions by run", notes, tables)
 
 
 def _disagreement(told: Mapping[str, Any], runs: Sequence[str]) -> Section:
