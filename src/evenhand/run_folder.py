@@ -172,7 +172,7 @@ def unusable(folder: Path, error: sqlite3.Error) -> RunError:
         return damaged(folder, "it is empty, or holds no run")
     # Without a code it is Python's own: a text that is not UTF-8, which the store never writes.
     if getattr(error, "sqlite_errorname", _DAMAGE[0]).startswith(_DAMAGE):
-        return damaged(folder, str(error))
+        return damaged(folder, f"{error!s:.100}")  # it may quote a whole column
     return RunError(f"the store of {folder} can't be used: {error}", hint="it is locked, or the disk is full")
 
 
