@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.export import write_rows
+from evenhand.export import refuse_overwriting, write_rows
+from runs import TWO, rows, run_it
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "n": 1, "text": 'says "ja",\nand more', "ok": True},
@@ -113,6 +114,17 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, name: str) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 9_000_000  # the rows have twice that
+
+
+@pytest.mark.parametrize("name", ["run.sqlite", "lock"])
+def test_a_file_of_any_run_is_never_written(tmp_path: Path, name: str) -> None:
+    """It is refused by whatever name, even if no row comes from it; where there is no run, the name is free."""
+    run_it(rows(1), TWO, "fake", tmp_path / "run")
+    (tmp_path / "x.jsonl").symlink_to(tmp_path / "run" / name)
+    for target in (tmp_path / "run" / name, tmp_path / "run" / ".." / "run" / name, tmp_path / "x.jsonl"):
+        with pytest.raises(InputError, match="is a file of the run in"):
+            refuse_overwriting(target, ["gone.jsonl"])
+    refuse_overwriting(tmp_path / name, ["gone.jsonl"])
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to, None])

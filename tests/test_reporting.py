@@ -189,6 +189,16 @@ def test_report_is_refused(mixed: Path, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.html")) == [] and list(tmp_path.glob(".evenhand*")) == []
 
 
+def test_report_replaces_no_run(mixed: Path, tmp_path: Path) -> None:
+    """The store of a run that is not in the report is refused as target, and stays."""
+    run_it(rows(1), rubric(SCORE), "fake", tmp_path / "other")
+    store = tmp_path / "other" / "run.sqlite"
+    before = store.read_bytes()
+    with pytest.raises(InputError, match="is a file of the run in"):
+        write_report(mixed, store, to="md")
+    assert store.read_bytes() == before
+
+
 def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``evenhand report`` writes the file and says so on standard error."""
     assert run(["report", str(mixed), "--out", str(tmp_path / "r.html")]) == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from evenhand.errors import InputError, MissingExtraError
+from evenhand.run_folder import exists, own_files
 
 T = TypeVar("T")
 _BATCH = 1000
@@ -110,10 +111,10 @@ def require_place(path: Path) -> None:
 
 
 def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
-    """Refuse a target that is one of some files, by whatever name: its rows would be lost.
+    """Refuse a target that is one of some files, by whatever name, or of a run: what it holds would be lost.
 
     Raises:
-        InputError: it is the same file as one of the sources, directly or by a link.
+        InputError: it is the same file as one of the sources, directly or by a link; or one that a run is kept in.
     """
     for source in sources:
         try:
@@ -122,6 +123,9 @@ def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
             continue
         if same:
             raise InputError(f"{target} is the file that the rows come from", hint="write to another file")
+    place = Path(os.path.realpath(target)) if "\0" not in str(target) else target
+    if place in own_files(place.parent) and exists(place.parent):
+        raise InputError(f"{target} is a file of the run in {place.parent}", hint="write to another file")
 
 
 def _jsonl(rows: Rows, path: Path) -> int:
