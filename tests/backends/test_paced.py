@@ -15,12 +15,14 @@ import pytest
 from aiohttp import web
 
 from evenhand.api import make_spec
-from evenhand.backend import Request
+from evenhand.backend import BackendSettings, Request
 from evenhand.backends.fake import Fake
+from evenhand.backends.http import HttpBackend
+from evenhand.backends.openai_chat import ChatWire
 from evenhand.backends.paced import Paced
 from evenhand.backends.pacing import Pacer
 from evenhand.backends.retry import Retry
-from evenhand.errors import RetryableBackendError
+from evenhand.errors import AccessError, RetryableBackendError
 from evenhand.run import run
 from evenhand.store import Store
 from evenhand.testing.server import FakeServer
@@ -213,3 +215,17 @@ async def test_a_try_that_is_given_up_may_be_paid_if_it_was_sent(paid: bool) -> 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert settled == [paid]
+
+
+async def test_signing_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a wire does before it sends has no limit of its own: the time for the request ends it."""
+    wire = ChatWire()
+    monkeypatch.setattr(wire, "signs", True)
+    monkeypatch.setattr(wire, "headers", lambda *_: time.sleep(1.0))
+    backend = HttpBackend(wire, BackendSettings(model="m", base_url="http://127.0.0.1:9/v1", timeout_s=0.05))
+    paced = Paced(backend, retry=Retry(1, deadline_s=0.2), pacer=Pacer(1))
+    began = time.monotonic()
+    with pytest.raises((AccessError, RetryableBackendError), match="no reply within"):
+        await paced.send(Request(messages=({"role": "user", "content": "q"},), form="text"))
+    assert time.monotonic() - began < 0.9
+    await paced.aclose()

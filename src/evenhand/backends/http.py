@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -60,6 +61,7 @@ class HttpBackend:
         learned: What this endpoint was found to want: parameter -> the name it takes instead, or None where
             the parameter is left out. Remembered for a week in ``learned.json`` of the state folder, which may be
             deleted at any time.
+        slowest_s: Seconds after which a try ends by itself; infinite where nothing makes sure of that.
     """
 
     deterministic = False
@@ -91,7 +93,8 @@ class HttpBackend:
         self._proxy = self._endpoint.proxy
         self._secrets = wire.secrets(self._endpoint)
         self._clean = redactor(self._secrets)
-        self.slowest_s = settings.timeout_s
+        self._timeout_s = settings.timeout_s
+        self.slowest_s = math.inf if wire.signs else settings.timeout_s  # signing takes what time it takes
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout_s, sock_connect=_CONNECT_S)
         self._connections = settings.concurrency
         self._bounded = settings.bounded
@@ -292,7 +295,7 @@ class HttpBackend:
 
     def _unreached(self, error: Exception, status: int | None) -> BackendError:
         """Why there is no whole reply; with a status where it had begun."""
-        told = reason(error, connect_s=_CONNECT_S, timeout_s=self.slowest_s)
+        told = reason(error, connect_s=_CONNECT_S, timeout_s=self._timeout_s)
         message = f"can't reach {self._endpoint.base}: {told}"
         if is_unsafe(error):
             hint = "check http or https in the base URL; SSL_CERT_FILE may name the server's authority"
