@@ -31,6 +31,12 @@ ITEMS = [
 PAIRS = [{"id": "p", "prompt": "What is 2 + 2?", "response_a": "4.", "response_b": "5."}]
 
 
+@pytest.fixture(autouse=True)
+def same_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same fence marks in each run of the tests: the small model answers other marks otherwise."""
+    monkeypatch.setattr("evenhand.manifest.secrets.token_hex", lambda size: "5" * 2 * size)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[LlamaServer]:
     """One server for all tests."""
@@ -64,7 +70,7 @@ def told(folder: Path) -> list[tuple[Any, Distribution]]:
 
 def check(found: list[tuple[Any, Distribution]]) -> None:
     """The value that was written is often the likeliest, far beyond chance: the server writes what its grammar allows,
-    but tells probabilities without it, and fence marks differ from run to run."""
+    but tells probabilities without it."""
     assert all(math.isclose(sum(d.probabilities.values()), 1.0) for _, d in found)
     likeliest = [value == max(d.probabilities, key=d.probabilities.__getitem__) for value, d in found]
     assert sum(likeliest) >= len(likeliest) / 3
