@@ -21,14 +21,13 @@ NO_TEXTS = '{"extra": {}}'
 #: Rows read now, by place, with contents that may not be kept: in an unnamed database that ends with the connection.
 TABLE = "CREATE TABLE passing.read (seq INTEGER PRIMARY KEY, content TEXT)"
 _GROUP = 500
-_PIECE = 1 << 20  # characters of rows that are read at once, about
-_decode = msgspec.json.Decoder().decode
-_GROUP_SIZE = 1 << 20  # characters: a row may have two million
+_GROUP_SIZE = 1 << 20  # characters, about: a row may have two million
 _SHOWN_CHANGES = 20
 FAR = 1 << 40  #: behind every row there can be
 _INSERT = "INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?, ?)"  # a bad row may have had the place
 _UPDATE = "UPDATE item SET seq = ?, content = ? WHERE id = ?"
 _READ = "INSERT OR REPLACE INTO passing.read VALUES (?, ?)"
+_decode = msgspec.json.Decoder().decode
 
 
 class StoredRow(NamedTuple):
@@ -50,7 +49,7 @@ def some_of(rows: sqlite3.Cursor) -> list[tuple[Any, ...]]:
         for row in rows:
             taken.append(row)
             size += len(row[2])
-            if size > _PIECE:
+            if size > _GROUP_SIZE:
                 break
     return taken
 
@@ -152,20 +151,22 @@ class Intake:
         new, changed, read = [], [], []
         for row in group:
             old = met.get(row.id) if row.id is not None else None
-            text, kept = row.text, row.text if self._texts else NO_TEXTS
+            kept = self._kept(row, old)
             if old is None:
                 if places.get(row.seq) is not None:
                     return None
                 new.append((row.seq, row.id, row.digest(), kept, row.problem))
-            elif old.seq != row.seq or (old.content != text and old.digest != row.digest()):
+            elif old.seq != row.seq or (old.content != row.text and old.digest != row.digest()):
                 return None
-            else:
-                kept = NO_TEXTS if old.content == NO_TEXTS else text
-                if old.content != kept:
-                    changed.append((row.seq, kept, row.id))
+            elif old.content != kept:
+                changed.append((row.seq, kept, row.id))
             if row.id is not None:
-                read.append((row.seq, text if kept == NO_TEXTS else None))
+                read.append((row.seq, row.text if kept == NO_TEXTS else None))
         return new, changed, read
+
+    def _kept(self, row: _Row, old: _Met | None) -> str:
+        """What is kept of a row's content: of one met again, as much as before."""
+        return row.text if (self._texts if old is None else old.content != NO_TEXTS) else NO_TEXTS
 
     def _met(self, ids: Sequence[str]) -> dict[str, _Met]:
         query = f"SELECT id, seq, digest, content FROM item WHERE id IN ({','.join('?' * len(ids))})"
@@ -183,7 +184,7 @@ class Intake:
             return f"item {row.id}: its content changed{self._diff(old.content, row.content)}"
         if old is None or old.seq != row.seq:
             self._clear(row)
-        kept = row.text if (self._texts if old is None else old.content != NO_TEXTS) else NO_TEXTS
+        kept = self._kept(row, old)
         if old is None:
             self._db.execute(_INSERT, (row.seq, row.id, new, kept, row.problem))
         else:  # columns beside the fields may have changed

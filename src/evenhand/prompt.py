@@ -153,40 +153,18 @@ class _Plan:
         return len(self.ready)
 
 
-class _Keyed:
-    """A rubric as a cache key: equal by digest, or the same object where it has none."""
-
-    __slots__ = ("rubric",)
-
-    def __init__(self, rubric: Rubric) -> None:
-        self.rubric = rubric
-
-    def __hash__(self) -> int:
-        return hash(self.rubric.digest)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Keyed):
-            return NotImplemented
-        return self.rubric is other.rubric or (self.rubric.digest != "" and self.rubric.digest == other.rubric.digest)
-
-
-_plans = kept(lambda _: dict[tuple[str, Form], _Plan]())
+_plans = kept(lambda _: kept(lambda _: dict[Form, _Plan]()))
 
 
 def _plan_of(rubric: Rubric, fields: tuple[OutputField, ...], form: Form) -> _Plan:
-    """The plan, looked up by the very tuple of fields, which is the same for most items."""
-    known = _plans(fields)
-    plan = known.get((rubric.digest, form)) if rubric.digest else None
-    if plan is None:
-        plan = known[rubric.digest, form] = _plan(_Keyed(rubric), tuple(field.name for field in fields), form)
-    return plan
+    """The plan, made once for the very tuple of fields, which is the same for most items."""
+    known = _plans(rubric)(fields)
+    if form not in known:
+        known[form] = _plan(rubric, fields, form)
+    return known[form]
 
 
-@functools.lru_cache(maxsize=64)
-def _plan(keyed: _Keyed, names: tuple[str, ...], form: Form) -> _Plan:
-    rubric = keyed.rubric
-    known = {field.name: field for field in rubric.output.fields}
-    fields = tuple(known[name] for name in names)
+def _plan(rubric: Rubric, fields: tuple[OutputField, ...], form: Form) -> _Plan:
     messages: list[tuple[str, list[_Block]]] = []
     static = 0
     for message in rubric.prompt:

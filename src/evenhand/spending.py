@@ -180,10 +180,9 @@ def open_purse(store: Store, price: Price, *, cap: float | None) -> Purse:
     before = store.manifest.get("cost") or {}
     handed_in = sum(entry.get("held", 0) for entry in store.manifest.get("batches") or ())
     spent, last = round(before.get("at_most_usd", 0.0) * NANO), store.last_reply()
-    counted, unpaid = before.get("counted") == _decides(price) and not handed_in, None
+    counted = before.get("counted") == _decides(price) and not handed_in
     if counted:  # what was saved holds every stored reply; a million of them take long to count
         paid, untold = spent, before["untold"]
-        unpaid = lambda: max(0, spent - _paid(store, price, last)[0])  # noqa: E731
     else:
         paid, untold = _paid(store, price, last)
         spent, untold = max(paid, spent), before.get("untold", untold)
@@ -201,7 +200,7 @@ def open_purse(store: Store, price: Price, *, cap: float | None) -> Purse:
         spent=spent,
         handed_in=handed_in,
         save=lambda at_most: store.update_manifest(cost={**entry, "at_most_usd": at_most}),
-        unpaid=unpaid,
+        unpaid=(lambda: max(0, spent - _paid(store, price, last)[0])) if counted else None,
     )
 
 

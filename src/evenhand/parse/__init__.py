@@ -8,7 +8,7 @@ that compete make a field ambiguous; what was cut off is truncated, even if clos
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand._kept import kept
@@ -64,12 +64,10 @@ def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None 
 
 def _exactly(reply: Reply, fields: tuple[OutputField, ...], function: str | None) -> dict[str, FieldOutcome] | None:
     """The outcomes of a reply that is one object with just the fields asked for, as nearly all are."""
-    said: Any = reply.text
-    if reply.tool_calls:
-        call = reply.tool_calls[0]
-        said = call.arguments if len(reply.tool_calls) == 1 or call.name == function else None
-        if len(reply.tool_calls) > 1 and any(other.name == function for other in reply.tool_calls[1:]):
-            return None
+    meant = _meant(reply.tool_calls, function)
+    if len(meant) > 1:
+        return None
+    said = meant[0].arguments if meant else reply.text
     return _exact(fields).read(said) if type(said) is str else None
 
 
@@ -87,11 +85,15 @@ def patiently(reply: Reply, fields: tuple[OutputField, ...], function: str | Non
     return _conclude(asked, found, reply.refusal or text, ended=ended)
 
 
+def _meant(calls: Sequence[ToolCall], function: str | None) -> Sequence[ToolCall]:
+    """The calls that count: those of the function that was offered, or all where none is."""
+    return [call for call in calls if call.name == function] or calls
+
+
 def _from_calls(calls: tuple[ToolCall, ...], asked: Asked, function: str | None) -> Found:
     """What tool calls hold; the name of a single call does not matter."""
     found = Found()
-    meant = [call for call in calls if call.name == function] or calls
-    for call in meant:
+    for call in _meant(calls, function):
         if not isinstance(call.arguments, str):
             try:
                 take(found, asked, _as_read(call.arguments))
