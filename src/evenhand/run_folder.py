@@ -63,11 +63,11 @@ def connect(folder: Path, *, write: bool) -> sqlite3.Connection:
     """
     file = folder / FILE
     if write or os.access(folder, os.W_OK):
-        return sqlite3.connect(file, check_same_thread=False, isolation_level=None, cached_statements=256)
+        return sqlite3.connect(file, isolation_level=None, cached_statements=256)
     wal = folder / f"{FILE}-wal"  # left by a run that was killed
     mode = "mode=ro" if wal.exists() and wal.stat().st_size else "immutable=1"
     uri = f"{file.absolute().as_uri()}?{mode}"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+    return sqlite3.connect(uri, uri=True, isolation_level=None)
 
 
 def make(folder: Path) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -38,7 +37,7 @@ from evenhand.run_folder import (
     write_manifest,
 )
 from evenhand.trial import Settled, TrialKey
-from evenhand.verdict import Usage, Verdict, reply_from_plain, reply_to_plain, verdict_from_plain, verdict_to_plain
+from evenhand.verdict import Usage, Verdict, reply_from_plain, reply_to_stored, verdict_from_plain, verdict_to_stored
 
 __all__ = ["Store", "StoredRow"]
 
@@ -54,7 +53,7 @@ _INPUT = "input"  # entry of the manifest: the input that all items are of
 class _Billed(msgspec.Struct):
     """What a stored reply cost; the rest of it is skipped."""
 
-    usage: Usage
+    usage: Usage = Usage()
 
 
 class Store:
@@ -74,7 +73,6 @@ class Store:
         self._content, self._read_now = (_CONTENT, _READ_NOW) if write else ("content", _ITEMS)
         self._open_from: dict[Settled, int] = {}  # place before the first item with trials to ask
         self._lock_file = lock(folder) if write else None
-        self._writing = threading.Lock()  # answers are stored in a thread of their own
         try:
             if manifest is not None and not exists(folder):
                 build(folder, manifest)
@@ -266,7 +264,7 @@ class Store:
         with self._transaction():
             self._put_verdicts(((answer.key, answer.verdict) for answer in answers), now)
             replies = (
-                (*answer.key, e.attempt, e.digest, e.form, plain_text(reply_to_plain(e.reply)), now)
+                (*answer.key, e.attempt, e.digest, e.form, plain_text(reply_to_stored(e.reply)), now)
                 for answer in answers
                 for e in answer.exchanges
             )
@@ -282,7 +280,7 @@ class Store:
             write_manifest(self._db, entries)
 
     def _put_verdicts(self, verdicts: Iterable[tuple[TrialKey, Verdict]], now: float) -> None:
-        rows = ((*key, v.status.value, plain_text(verdict_to_plain(v)), now) for key, v in verdicts)
+        rows = ((*key, v.status.value, plain_text(verdict_to_stored(v)), now) for key, v in verdicts)
         self._insert("INSERT OR REPLACE INTO trial VALUES", "(?, ?, ?, ?, ?, ?)", rows)
 
     def _insert(self, into: str, marks: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -378,16 +376,15 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._writing:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                yield
-                self._db.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise unusable(self.folder, error) from error
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise unusable(self.folder, error) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
 
 def _sql(settled: Settled) -> tuple[str, tuple[Any, ...]]:

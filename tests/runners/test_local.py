@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from evenhand.item import Item
 from evenhand.judging import Answer, Exchange
-from evenhand.runners.local import Stop
+from evenhand.runners.local import GroupCommit, Stop
 from evenhand.runners.local import run_trials as local_run
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Reply, Status, Verdict
@@ -117,18 +116,12 @@ async def test_a_store_that_fails_stops_the_run(run_trials: Runner) -> None:
     assert world.most <= 4
 
 
-async def test_commits_never_overlap(run_trials: Runner) -> None:
-    """The store sees one commit at a time."""
-    world, lock = _World(), threading.Lock()
-    overlaps: list[int] = []
-
-    def commit(answers: Sequence[Answer]) -> None:
-        if not lock.acquire(blocking=False):
-            overlaps.append(1)
-            return
-        world.commit(answers)
-        lock.release()
-
-    await run_trials(_trials(100), world.ask, commit, concurrency=10)
-    assert overlaps == []
-    assert len(world.stored) == 100
+async def test_answers_are_stored_together() -> None:
+    """What comes within milliseconds is one commit, and where no more can come none is waited for."""
+    world = _World()
+    await local_run(_trials(100), world.ask, world.commit, concurrency=50)
+    assert world.commits <= 10
+    group = GroupCommit(world.commit, 1)
+    with pytest.raises(StopIteration):  # it ends without having waited
+        group.put(Answer(TrialKey("last", "", 0), Verdict(Status.SCORED))).send(None)
+    assert world.stored[-1] == "last"

@@ -13,6 +13,7 @@ from evenhand.trial import Trial
 Ask = Callable[[Trial], Awaitable[Answer]]
 #: New objects that start a search for cycles.
 _ALLOCATIONS = 20_000
+_GATHERED_S = 0.004  # of answers that are stored together
 Commit = Callable[[Sequence[Answer]], None]
 
 
@@ -27,41 +28,48 @@ class Stop:
 
 
 class GroupCommit:
-    """Hands answers to the store's thread in groups; ``put`` returns once its answer is stored."""
+    """Stores answers in groups; ``put`` returns once its answer is stored.
 
-    def __init__(self, commit: Commit) -> None:
-        self._commit = commit
+    A group is what comes within a few milliseconds: a commit costs as much as ten answers do. It is written in the
+    loop's own thread, as another one would wait for the interpreter longer than writing takes.
+
+    Args:
+        commit: Stores some answers durably.
+        most: Answers that there can be before one is stored; then there is nothing to wait for.
+    """
+
+    def __init__(self, commit: Commit, most: int) -> None:
+        self._commit, self._most = commit, most
         self._waiting: list[tuple[Answer, asyncio.Future[None]]] = []
-        self._busy = False
+        self._timer: asyncio.TimerHandle | None = None
 
     async def put(self, answer: Answer) -> None:
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
         self._waiting.append((answer, stored))
-        if not self._busy:
-            await self._flush()
+        if len(self._waiting) >= self._most:
+            self._write()
+        elif self._timer is None:
+            self._timer = loop.call_later(_GATHERED_S, self._write)
         await stored
 
-    async def _flush(self) -> None:
-        """Whoever finds the store idle writes for all who wait meanwhile."""
-        self._busy = True
+    def _write(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        group, self._waiting = self._waiting, []
+        failed: Exception | None = None
         try:
-            while self._waiting:
-                group, self._waiting = self._waiting, []
-                await self._write(group)
-        finally:
-            self._busy = False
-
-    async def _write(self, group: list[tuple[Answer, asyncio.Future[None]]]) -> None:
-        try:
-            await asyncio.shield(asyncio.to_thread(self._commit, [answer for answer, _ in group]))
+            self._commit([answer for answer, _ in group])
         except Exception as error:
-            for _, stored in group:
-                if not stored.done():
-                    stored.set_exception(error)
-            return
+            failed = error
         for _, stored in group:
-            if not stored.done():
+            if stored.done():
+                continue
+            if failed is None:
                 stored.set_result(None)
+            else:
+                stored.set_exception(failed)
 
 
 @contextlib.contextmanager
@@ -90,7 +98,7 @@ async def run_trials(
     Args:
         trials: What to ask; taken one by one, so it may be endless.
         ask: Asks one trial.
-        commit: Stores some answers durably; called in a thread, one call at a time.
+        commit: Stores some answers durably.
         concurrency: Trials in flight at most (at least 1).
         stop: When asked, no new trial is taken; trials in flight are finished and stored.
         done: Told of each stored answer.
@@ -99,7 +107,7 @@ async def run_trials(
         Exception: whatever `trials`, `ask`, `commit` or `done` raised first; the other trials in flight are finished
             and stored before it is raised.
     """
-    group = GroupCommit(commit)
+    group = GroupCommit(commit, max(1, concurrency))
     stop = stop or Stop()
     errors: list[Exception] = []
 

@@ -93,7 +93,7 @@ class Pool:
     Args:
         trials: What to ask; taken in pieces, so it may be endless.
         start: Begins a worker; called again for each that died.
-        commit: Stores some answers durably; called in a thread, one call at a time.
+        commit: Stores some answers durably.
         setup: What each worker must know.
         workers: How many at most, at least 1.
         batch: Trials sent together, at most.
@@ -128,7 +128,7 @@ class Pool:
         self._setup = replace(setup, price=price, capped=capped, counts_tokens=counts_tokens)
         self._batch = batch
         self._most = max(_AHEAD * batch, min(setup.width, _AHEAD * BATCH * 10) + batch)
-        self._group = GroupCommit(commit)
+        self._group = GroupCommit(commit, batch)
         self._pacer, self._purse = pacer, purse
         self._stop = stop or Stop()
         self._done = done
