@@ -7,14 +7,32 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from evenhand.backend import Request
 from evenhand.errors import AccessError, FinalBackendError, InputError, RetryableBackendError
+from evenhand.intake import plain_text
 from evenhand.item import Item
 from evenhand.judging import Answer, Asker, Judge, parse_judge, reply_text
 from evenhand.rubric.model import Form
 from evenhand.trial import Trial, TrialKey
-from evenhand.verdict import Reply, Status, ToolCall, Usage, verdict_from_plain, verdict_to_plain
+from evenhand.verdict import (
+    Distribution,
+    Failure,
+    FieldOutcome,
+    Reply,
+    Status,
+    ToolCall,
+    Usage,
+    Verdict,
+    Violation,
+    reply_from_plain,
+    reply_to_plain,
+    reply_to_stored,
+    verdict_from_plain,
+    verdict_to_plain,
+    verdict_to_stored,
+)
 from rubric_texts import rubric
 from runs import GOOD, LIE, SCORE
 
@@ -132,6 +150,31 @@ async def test_what_the_first_reply_broke_is_kept(
     verdict = (await _ask(*script))[0].verdict
     assert (verdict.first_violations, verdict.broken) == (first, last)
     assert verdict_from_plain(verdict_to_plain(verdict)) == verdict
+
+
+SPREAD = Distribution({1: 0.25, False: 0.5, "x": 0.25}, 0.1)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        FieldOutcome(3),
+        FieldOutcome(None, preset=True),
+        FieldOutcome([{"kind": "safety", "text": "half a pair: \ud83d"}]),
+        FieldOutcome(failure=Failure.AMBIGUOUS, detail="3 or 4"),
+        FieldOutcome(2.5, distribution=SPREAD),
+    ],
+)
+def test_stored_form_holds_what_the_plain_one_does(outcome: FieldOutcome) -> None:
+    """Verdict and reply are the same when they are read from the store as from their plain data."""
+    broken = (Violation("r", "violation", "why"), Violation("s", "warning", ""))
+    verdict = Verdict(Status.UNPARSED, {"f": outcome}, broken, ("t",), "ambiguous", usage=Usage(1, 2, 3, 0.5))
+    assert verdict_from_plain(json.loads(plain_text(verdict_to_stored(verdict)))) == verdict
+    assert verdict_from_plain(verdict_to_plain(verdict)) == verdict
+    reply = Reply(outcome.detail or None, (ToolCall("f", '{"a": 1}'), ToolCall("g", {"b": "\ud83d"})), model="m")
+    for kept in (reply, replace(reply, wait_s=3.0, distributions={"f": SPREAD}, usage=Usage(latency_s=0.1))):
+        stored = reply_from_plain(json.loads(plain_text(reply_to_stored(kept))))
+        assert stored == replace(kept, wait_s=None) == reply_from_plain(reply_to_plain(kept))
 
 
 async def test_no_re_ask_where_it_is_switched_off() -> None:

@@ -39,7 +39,7 @@ def _resolved(item: Mapping[str, Any], taste: Taste) -> str | None:
         asked = question(PAIRS, RULES, trial, short=True)
         side = taste(asked.item["response_a"], asked.item["response_b"])
         said = {"rank_a": 4, "rank_b": 4, "safe": side, "overall": side}
-        unit.append(settle(PAIRS, RULES, item, asked, Reply(text=json.dumps(said))))
+        unit.append(settle(PAIRS, RULES, asked, Reply(text=json.dumps(said))))
     return preferred(unit, PAIRS)
 
 

@@ -34,7 +34,7 @@ def _trial(item: Mapping[str, Any], order: str = "ab") -> Trial:
 
 def _verdict(item: Mapping[str, Any], order: str, said: Mapping[str, Any], **more: Any) -> Verdict:
     asked = question(RUBRIC, RULES, _trial(item, order), short=False)
-    return settle(RUBRIC, RULES, item, asked, Reply(text=json.dumps(said), **more))
+    return settle(RUBRIC, RULES, asked, Reply(text=json.dumps(said), **more))
 
 
 def _mirrored(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_nothing_is_asked_where_everything_is_decided() -> None:
     blank = {**ITEM, "response_a": "", "response_b": None}
     asked = question(RUBRIC, RULES, _trial(blank), short=False)
     assert asked.fields == ()
-    verdict = settle(RUBRIC, RULES, blank, asked, None)
+    verdict = settle(RUBRIC, RULES, asked, None)
     assert (verdict.status, verdict.value("safe"), verdict.calls) == (Status.SCORED, "tie", 0)
 
 
@@ -162,7 +162,7 @@ def test_unread_fields_are_complained_of_before_rules() -> None:
 def test_refused_and_failed_are_not_asked_again() -> None:
     """There is nothing to mend in a refusal or a failed request."""
     asked = question(RUBRIC, RULES, _trial(ITEM), short=False)
-    refused = settle(RUBRIC, RULES, ITEM, asked, Reply(refusal="no"))
+    refused = settle(RUBRIC, RULES, asked, Reply(refusal="no"))
     assert (refused.status, refused.failure) == (Status.REFUSED, "refusal")
     assert complaints(RUBRIC, RULES, asked, refused) == []
     assert complaints(RUBRIC, RULES, asked, Verdict(Status.FAILED)) == []
@@ -191,7 +191,7 @@ def _without(*missing: str, **values: Any) -> Verdict:
         (_without("overall", "safe"), _without("overall")),
         (_without(rank_a=1), _without("reason_a", "reason_b")),  # optional texts don't count
         (_without("overall"), _without("rank_a", "rank_b")),  # a scored one beats an unparsed one
-        (_verdict(ITEM, "ab", {}), settle(RUBRIC, RULES, ITEM, question(RUBRIC, RULES, _trial(ITEM), short=False),
+        (_verdict(ITEM, "ab", {}), settle(RUBRIC, RULES, question(RUBRIC, RULES, _trial(ITEM), short=False),
                                           Reply(refusal="no"))),
     ],
 )  # fmt: skip
@@ -209,7 +209,7 @@ def test_after_a_re_ask_the_second_verdict_counts_where_it_lacks_no_more(first: 
         (_without("overall"), _without(*REPLY)),
         (_without("rank_a", "rank_b"), _without("overall")),
         (_without("rank_a"), _without("rank_a", "rank_b")),
-        (_without("overall"), settle(RUBRIC, RULES, ITEM, question(RUBRIC, RULES, _trial(ITEM), short=False),
+        (_without("overall"), settle(RUBRIC, RULES, question(RUBRIC, RULES, _trial(ITEM), short=False),
                                      Reply(refusal="no"))),
     ],
 )  # fmt: skip

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 #: Four of them in a row are in no word, and cost a language model few tokens.
-_LETTERS = "bcdfgjkmpqvwxz"
+_LETTERS = b"bcdfgjkmpqvwxz"
+_LETTER_OF = bytes(_LETTERS[byte % len(_LETTERS)] for byte in range(256))
 _CHUNK = 1 << 20
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -46,7 +47,7 @@ def keyed_mark(key: bytes, *parts: str) -> str:
     """4 consonants that only the holder of ``key`` can predict, the same for the same parts."""
     hashed = _keyed(key).copy()
     hashed.update(b"[%s]" % b",".join(map(canonical, parts)))
-    return "".join([_LETTERS[byte % len(_LETTERS)] for byte in hashed.digest()[:4]])
+    return hashed.digest()[:4].translate(_LETTER_OF).decode()
 
 
 @lru_cache(maxsize=8)

@@ -74,7 +74,7 @@ def _told_trial(
             identity=manifest["judge"]["identity"],
         )
         prompt = [dict(message) for message in request.messages]
-        again = _re_ask(rubric, trial, asked, request, exchanges)
+        again = _re_ask(rubric, asked, request, exchanges)
     replies = [
         {"attempt": e.attempt, "form": e.form, "request": e.digest, "reply": reply_to_plain(e.reply)} for e in exchanges
     ]
@@ -88,16 +88,14 @@ def _told_trial(
     }
 
 
-def _re_ask(
-    rubric: Rubric, trial: Trial, asked: Question, first: Request, exchanges: Sequence[Exchange]
-) -> list[dict[str, Any]]:
+def _re_ask(rubric: Rubric, asked: Question, first: Request, exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
     """What the re-ask added to the prompt; nothing without one, or where rules have changed since it was sent."""
     sent = next((e for e in exchanges if e.attempt), None)
     if sent is None:
         return []
     reply = next(e.reply for e in reversed(exchanges) if not e.attempt)
     rules = compile_rubric(rubric)
-    wrong = complaints(rubric, rules, asked, settle(rubric, rules, trial.item.fields, asked, reply))
+    wrong = complaints(rubric, rules, asked, settle(rubric, rules, asked, reply))
     whole = re_ask(tuple(dict(message) for message in first.messages), reply_text(reply), wrong, rubric.language)
     if replace(first, messages=whole, attempt=1).digest != sent.digest:
         return []

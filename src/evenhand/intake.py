@@ -221,4 +221,4 @@ def plain_text(plain: Any) -> str:
     """Plain data as it is stored."""
     with contextlib.suppress(ValueError, TypeError, OverflowError):  # half a surrogate pair, too many digits
         return msgspec.json.encode(plain).decode()
-    return storable(json.dumps(plain, ensure_ascii=False))
+    return storable(json.dumps(msgspec.to_builtins(plain), ensure_ascii=False))

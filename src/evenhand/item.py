@@ -300,7 +300,9 @@ def _by_identity(value: Any) -> Any:
 
 def item_from_plain(item_id: str, seq: int, plain: Mapping[str, Any]) -> Item:
     """The inverse of `item_to_plain`; no fields where none were kept."""
-    fields = {name: _field_from_plain(value) for name, value in plain.get("fields", {}).items()}
+    fields = plain.get("fields", {})
+    if list in map(type, fields.values()):
+        fields = {name: _field_from_plain(value) for name, value in fields.items()}
     columns, own_id = tuple(plain.get("columns", ())), plain.get("id")
     key = plain.get("key", 0)
     return Item(item_id, seq, fields, plain.get("extra", {}), columns=columns, own_id=own_id, key=key)

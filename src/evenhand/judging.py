@@ -162,7 +162,7 @@ class Asker:
         """
         asked = self.question(trial)
         if not asked.fields:
-            return Answer(trial.key, settle(self.rubric, self._rules, trial.item.fields, asked, None))
+            return Answer(trial.key, settle(self.rubric, self._rules, asked, None))
         sent: list[Exchange] = []
         first: list[Verdict] = []
         try:
@@ -211,17 +211,16 @@ class Asker:
         form, reply = await self.form.send(
             lambda form: self._send(self.request(trial, asked, form, deadline), sent), asked.fields
         )
-        verdict = self._settle(trial, asked, reply)
+        verdict = self._settle(asked, reply)
         wrong = complaints(self.rubric, self._rules, asked, verdict) if self.may_re_ask else []
         if not wrong:
             return verdict
         first.append(verdict)
         again = self.request(trial, asked, form, deadline)
-        return await self._ask_again(trial, asked, again, reply, verdict, wrong, sent)
+        return await self._ask_again(asked, again, reply, verdict, wrong, sent)
 
     async def _ask_again(
         self,
-        trial: Trial,
         asked: Question,
         first: Request,
         reply: Reply,
@@ -236,15 +235,15 @@ class Asker:
             raise
         except BackendError:
             return re_asked(verdict, verdict)
-        return better(self.rubric, verdict, self._settle(trial, asked, second))
+        return better(self.rubric, verdict, self._settle(asked, second))
 
     async def _send(self, request: Request, sent: list[Exchange]) -> Reply:
         reply = await self.backend.send(request)
         sent.append(Exchange(request.attempt, request.digest, request.form, reply))
         return reply
 
-    def _settle(self, trial: Trial, asked: Question, reply: Reply) -> Verdict:
-        return settle(self.rubric, self._rules, trial.item.fields, asked, reply)
+    def _settle(self, asked: Question, reply: Reply) -> Verdict:
+        return settle(self.rubric, self._rules, asked, reply)
 
 
 def _schemas_of(rubric: Rubric) -> Callable[[tuple[OutputField, ...]], dict[str, Any]]:

@@ -129,13 +129,23 @@ def re_ask(messages: Chat, reply_text: str, complaints: Sequence[str], language:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block of a message: its text, or the name of a block that depends on the item, or a template to fill."""
+class _Shown(Struct, frozen=True):
+    """A field of the item in a prompt; ``as_it_is``: a text of it is not worded."""
+
+    field: ItemField
+    heading: str
+    response: bool
+    judged: bool
+    as_it_is: bool
+
+
+class _Block(Struct, frozen=True):
+    """A block of a message: its text; or fields of the item, a template to fill, or neither for the notes on types."""
 
     text: str
     static: bool
     template: Template | None = None
+    fields: tuple[_Shown, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +180,7 @@ def _plan(rubric: Rubric, fields: tuple[OutputField, ...], form: Form) -> _Plan:
     for message in rubric.prompt:
         template = message.template
         blocks = [
-            _Block(name, False) if _of_item(rubric, name) else _Block(_static_block(rubric, name, fields, form), True)
-            for name in message.blocks
+            _of_item(rubric, name) or _Block(_static_block(rubric, name, fields, form), True) for name in message.blocks
         ]
         if template is not None:
             blocks = [_Block("" if template.names else filled(rubric, template, {}), not template.names, template)]
@@ -190,9 +199,24 @@ def _plan(rubric: Rubric, fields: tuple[OutputField, ...], form: Form) -> _Plan:
     return _Plan(tuple((role, tuple(blocks)) for role, blocks in messages), tuple(ready))
 
 
-def _of_item(rubric: Rubric, block: str) -> bool:
-    """Whether a block depends on the item."""
-    return block in ("item", "types") or (block not in rubric.texts and rubric.item.field(block) is not None)
+def _of_item(rubric: Rubric, name: str) -> _Block | None:
+    """A block that depends on the item: all that is given of it, its type's notes, or one field."""
+    if name == "types":
+        return _Block("", False)
+    field = None if name in rubric.texts else rubric.item.field(name)
+    shown = _fields_shown(rubric) if name == "item" else None if field is None else [field]
+    return None if shown is None else _Block("", False, fields=tuple(_shown(rubric, one) for one in shown))
+
+
+def _shown(rubric: Rubric, field: ItemField) -> _Shown:
+    names, types = rubric.item, rubric.types
+    return _Shown(
+        field,
+        _heading(rubric, field),
+        response=field.name in names.responses,
+        judged=field.name in names.judged,
+        as_it_is=types is None or field.name != types.item_field,
+    )
 
 
 def _static_block(rubric: Rubric, name: str, fields: tuple[OutputField, ...], form: Form) -> str:
@@ -213,15 +237,11 @@ def _static_block(rubric: Rubric, name: str, fields: tuple[OutputField, ...], fo
 
 
 def _item_block(rubric: Rubric, block: _Block, item: Mapping[str, Any], mark: str, words: Words) -> str:
-    name = block.text
+    if block.fields is not None:
+        return "\n\n".join(filter(None, [_item_field(rubric, shown, item, mark, words) for shown in block.fields]))
     if block.template is not None:
         return filled(rubric, block.template, item)
-    if name == "item":
-        return _whole_item(rubric, item, mark, words)
-    if name == "types":
-        return _type_notes(rubric, item, words)
-    field = rubric.item.field(name)
-    return _item_field(rubric, field, item, mark, words) if field is not None else ""
+    return _type_notes(rubric, item, words)
 
 
 def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
@@ -243,6 +263,7 @@ def _type_notes(rubric: Rubric, item: Mapping[str, Any], words: Words) -> str:
 
 
 def _fields_shown(rubric: Rubric) -> list[ItemField]:
+    """All that is given of the item, responses last; not the flags the judge is to find out."""
     answers = rubric.item.responses
     shown = [
         field
@@ -252,34 +273,25 @@ def _fields_shown(rubric: Rubric) -> list[ItemField]:
     return [*shown, *(field for field in rubric.item.fields if field.name in answers)]
 
 
-_shown = kept(_fields_shown)
-
-
-def _whole_item(rubric: Rubric, item: Mapping[str, Any], mark: str, words: Words) -> str:
-    """All that is given of the item, responses last; not the flags the judge is to find out."""
-    parts = [_item_field(rubric, field, item, mark, words) for field in _shown(rubric)]
-    return "\n\n".join(filter(None, parts))
-
-
-def _item_field(rubric: Rubric, field: ItemField, item: Mapping[str, Any], mark: str, words: Words) -> str:
+def _item_field(rubric: Rubric, shown: _Shown, item: Mapping[str, Any], mark: str, words: Words) -> str:
     """A heading and the field's value, fenced where it is to be judged; "" where there is nothing to show."""
+    field = shown.field
     value = item.get(field.name)
-    heading = _headings(rubric)[field.name]
     if field.type == "turns":
         text = _history(rubric, value or (), words, mark)
         if not text:
             return rubric.history.empty
-    elif field.name in rubric.item.responses and (value is None or not str(value).strip()):
-        return f"{heading}\n{words.no_response if value is None else words.blank}"
+    elif shown.response and (value is None or not str(value).strip()):
+        return f"{shown.heading}\n{words.no_response if value is None else words.blank}"
     elif value is None or field.type == "images":
         return ""
     else:
-        text = neutralise(_as_text(rubric, field, value, words), mark)
+        text = neutralise(
+            value if shown.as_it_is and type(value) is str else _as_text(rubric, field, value, words), mark
+        )
         if not text.strip():
-            return f"{heading}\n{words.blank}" if field.required else ""
-    if field.name in rubric.item.judged:
-        text = f"<<<{mark}\n{text}\n{mark}>>>"
-    return f"{heading}\n{text}"
+            return f"{shown.heading}\n{words.blank}" if field.required else ""
+    return f"{shown.heading}\n<<<{mark}\n{text}\n{mark}>>>" if shown.judged else f"{shown.heading}\n{text}"
 
 
 def _heading(rubric: Rubric, field: ItemField) -> str:
@@ -291,13 +303,6 @@ def _heading(rubric: Rubric, field: ItemField) -> str:
     if field.type == "turns":
         heading = rubric.history.heading or heading
     return _with_colon(heading, words)
-
-
-def _all_headings(rubric: Rubric) -> dict[str, str]:
-    return {field.name: _heading(rubric, field) for field in rubric.item.fields}
-
-
-_headings = kept(_all_headings)
 
 
 def _with_colon(heading: str, words: Words) -> str:

@@ -97,13 +97,13 @@ def _settle(
     if not exchanges:
         if asked.fields:
             raise _other_question(item)
-        return settle(rubric, rules, item.fields, asked, None)
+        return settle(rubric, rules, asked, None)
     start = max(n for n, e in enumerate(exchanges) if e.attempt == 0)  # what came before was asked again since
     first = exchanges[start]
     _require_same_question(rubric, manifest, trial, asked, first)
-    verdict = settle(rubric, rules, item.fields, asked, first.reply)
+    verdict = settle(rubric, rules, asked, first.reply)
     for exchange in exchanges[start + 1 :]:
-        verdict = better(rubric, verdict, settle(rubric, rules, item.fields, asked, exchange.reply))
+        verdict = better(rubric, verdict, settle(rubric, rules, asked, exchange.reply))
     return verdict
 
 

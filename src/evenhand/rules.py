@@ -99,9 +99,9 @@ class Rules:
 
         Args:
             fields: Output field -> value; None or absent is missing, and then an item field of that name counts.
-            item: Item field -> value.
+            item: Item field -> value, or the `environment` made of it.
         """
-        env = self._environment(item)
+        env = Environment(item) if isinstance(item, Environment) else self.environment(item)
         env.update(_given(fields))
         derived: dict[str, Any] = {}
         causes: dict[str, str] = {}  # derived value -> the name it lacks
@@ -133,9 +133,9 @@ class Rules:
     def preset(self, item: Mapping[str, Any]) -> PresetResult:
         """The values an item decides; of presets that set the same field the first counts.
 
-        A preset whose condition can't be decided does not apply.
+        A preset whose condition can't be decided does not apply. ``item`` is as for `check`.
         """
-        env = self._environment(item)
+        env = item if isinstance(item, Environment) else self.environment(item)
         values: dict[str, FieldValue] = {}
         call = True
         for preset, evaluate in self._presets:
@@ -149,7 +149,7 @@ class Rules:
                 call = call and preset.call
         return PresetResult(values, call)
 
-    def _environment(self, item: Mapping[str, Any]) -> Environment:
+    def environment(self, item: Mapping[str, Any]) -> Environment:
         """The item's values, and the group and category of its type."""
         env = Environment()
         if self._types is not None and isinstance(kind := item.get(self._types.item_field), str):

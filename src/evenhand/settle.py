@@ -7,12 +7,14 @@ of that mapping live here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand._kept import kept
+from evenhand.expressions import Environment
 from evenhand.parse import read
 from evenhand.rubric.model import OutputField, Rubric
 from evenhand.rubric.schema import asked_fields
@@ -20,6 +22,7 @@ from evenhand.rules import Rules
 from evenhand.trial import Trial
 from evenhand.verdict import Distribution, Failure, FieldOutcome, FieldValue, Reading, Reply, Status, Verdict
 
+_value, _failure = attrgetter("value"), attrgetter("failure")
 _OTHER_SLOT = {"a": "b", "b": "a", "A": "B", "B": "A"}
 
 
@@ -31,24 +34,47 @@ class Question(Struct, frozen=True, gc=False):
         fields: Fields to ask for; empty when nothing is left to ask.
         fixed: Output fields the item decides, in the item's own order, never asked.
         swapped: Whether presentation order differs from the item's.
+        known: What rules know of the item, in its own order.
     """
 
     item: Mapping[str, Any]
     fields: tuple[OutputField, ...]
     fixed: Mapping[str, FieldValue]
     swapped: bool
+    known: Environment
+
+
+class _Roles(NamedTuple):
+    """Of a rubric's output fields, by name: all in order; those without which a verdict is none, as they answer a
+    criterion or name the preferred side; those that are worth a re-ask."""
+
+    order: tuple[str, ...]
+    deciding: frozenset[str]
+    mattering: frozenset[str]
+
+
+def _roles_of(rubric: Rubric) -> _Roles:
+    fields = rubric.output.fields
+    deciding = frozenset(f.name for f in fields if f.criterion == f.name or f.name == rubric.preference)
+    return _Roles(tuple(f.name for f in fields), deciding, deciding | {f.name for f in fields if f.required})
+
+
+_roles = kept(_roles_of)
 
 
 def question(rubric: Rubric, rules: Rules, trial: Trial, *, short: bool) -> Question:
     """What is left to ask of the judge for one trial, after presets and values given with the item."""
     item = trial.item.fields
-    preset = rules.preset(item)
-    given = {f.name: item[f.name] for f in rubric.output.fields if item.get(f.name) is not None}
-    fixed = {**given, **preset.values}
+    known = rules.environment(item)
+    preset = rules.preset(known)
+    order = _roles(rubric).order
+    fixed = dict(preset.values)
+    if not known.keys().isdisjoint(order):
+        fixed = {name: item[name] for name in order if item.get(name) is not None} | fixed
     swapped = trial.key.order == "ba"
     hidden = tuple(_swap_name(rubric, name) for name in fixed) if swapped else tuple(fixed)
     fields = _asked(rubric, short, hidden) if preset.call else ()
-    return Question(swap_item(rubric, item) if swapped else item, fields, fixed, swapped)
+    return Question(swap_item(rubric, item) if swapped else item, fields, fixed, swapped, known)
 
 
 _known = kept(lambda _: dict[tuple[bool, tuple[str, ...]], tuple[OutputField, ...]]())
@@ -62,28 +88,28 @@ def _asked(rubric: Rubric, short: bool, hidden: tuple[str, ...]) -> tuple[Output
     return known[short, hidden]
 
 
-def settle(rubric: Rubric, rules: Rules, item: Mapping[str, Any], asked: Question, reply: Reply | None) -> Verdict:
+def settle(rubric: Rubric, rules: Rules, asked: Question, reply: Reply | None) -> Verdict:
     """The verdict of one reply (None: everything was fixed), in the item's own order."""
     outcomes = {name: FieldOutcome(value, preset=True) for name, value in asked.fixed.items()}
     reading = Reading({})
     if reply is not None:
         reading = read(reply, asked.fields, function=rubric.output.function)
         outcomes.update(_map_back(rubric, asked, _with_distributions(reading, reply)))
-    return _conclude(rubric, rules, item, _in_order(rubric, outcomes), reading)
+    return _conclude(rubric, rules, asked.known, _in_order(rubric, outcomes), reading)
 
 
 def complaints(rubric: Rubric, rules: Rules, asked: Question, verdict: Verdict) -> list[str]:
     """What the judge should mend, in the terms of what it saw; empty when there is nothing to re-ask."""
     if verdict.status in (Status.REFUSED, Status.FAILED):
         return []
-    if not asked.swapped and not verdict.violations and all(o.failure is None for o in verdict.fields.values()):
-        return []  # as nearly always
-    outcomes = _in_order(rubric, _map_back(rubric, asked, verdict.fields))
-    unread = [_unread(name, outcome) for name, outcome in outcomes.items() if _matters(rubric, name, outcome)]
+    outcomes, broken = verdict.fields, verdict.violations
+    if asked.swapped:
+        outcomes = _in_order(rubric, _map_back(rubric, asked, outcomes))
+    unread = [_unread(name, outcomes[name]) for name in _unread_names(rubric, outcomes)]
     if unread:
         return unread
-    # in the item's own order the verdict has been checked already
-    broken = rules.check(_values(outcomes), asked.item).violations if asked.swapped else verdict.violations
+    if asked.swapped:  # in the item's own order the verdict has been checked already
+        broken = rules.check(_values(outcomes), asked.item).violations
     return [f"{v.rule}: {v.message}" for v in broken if v.severity == "violation"]
 
 
@@ -108,12 +134,13 @@ def swap_item(rubric: Rubric, item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _conclude(
-    rubric: Rubric, rules: Rules, item: Mapping[str, Any], outcomes: dict[str, FieldOutcome], reading: Reading
+    rubric: Rubric, rules: Rules, known: Environment, outcomes: dict[str, FieldOutcome], reading: Reading
 ) -> Verdict:
-    checked = rules.check(_values(outcomes), item)
-    failure = reading.failure or next(
-        (o.failure for name, o in outcomes.items() if o.failure is not None and _decides(rubric, name)), None
-    )
+    checked = rules.check(_values(outcomes), known)
+    failure = reading.failure
+    if failure is None and _some_failed(outcomes):
+        deciding = _roles(rubric).deciding
+        failure = next((o.failure for name, o in outcomes.items() if o.failure is not None and name in deciding), None)
     status = Status.SCORED
     if failure is not None:
         status = Status.REFUSED if failure is Failure.REFUSAL else Status.UNPARSED
@@ -127,24 +154,26 @@ def _conclude(
     )
 
 
+def _some_failed(outcomes: Mapping[str, FieldOutcome]) -> bool:
+    return any(map(_failure, outcomes.values()))
+
+
 def _values(outcomes: Mapping[str, FieldOutcome]) -> dict[str, FieldValue]:
+    if not _some_failed(outcomes):
+        return dict(zip(outcomes, map(_value, outcomes.values()), strict=True))
     return {name: outcome.value for name, outcome in outcomes.items() if outcome.failure is None}
 
 
-def _decides(rubric: Rubric, name: str) -> bool:
-    """Whether a verdict without this field is no verdict: it answers a criterion or names the preferred side."""
-    field = rubric.output.field(name)
-    return field is not None and (field.criterion == name or name == rubric.preference)
-
-
-def _matters(rubric: Rubric, name: str, outcome: FieldOutcome) -> bool:
-    field = rubric.output.field(name)
-    return outcome.failure is not None and field is not None and (field.required or _decides(rubric, name))
+def _unread_names(rubric: Rubric, outcomes: Mapping[str, FieldOutcome]) -> list[str]:
+    """The fields without a value that are worth a re-ask."""
+    if not _some_failed(outcomes):
+        return []
+    mattering = _roles(rubric).mattering
+    return [name for name, outcome in outcomes.items() if outcome.failure is not None and name in mattering]
 
 
 def _lack(rubric: Rubric, verdict: Verdict) -> tuple[bool, int]:
-    missing = sum(_matters(rubric, name, outcome) for name, outcome in verdict.fields.items())
-    return verdict.status is not Status.SCORED, missing
+    return verdict.status is not Status.SCORED, len(_unread_names(rubric, verdict.fields))
 
 
 def _unread(name: str, outcome: FieldOutcome) -> str:
@@ -163,7 +192,10 @@ def _with_distributions(reading: Reading, reply: Reply) -> Mapping[str, FieldOut
 
 
 def _in_order(rubric: Rubric, outcomes: Mapping[str, FieldOutcome]) -> dict[str, FieldOutcome]:
-    return {f.name: outcomes[f.name] for f in rubric.output.fields if f.name in outcomes}
+    order = _roles(rubric).order
+    if tuple(outcomes) == order:
+        return dict(outcomes)
+    return {name: outcomes[name] for name in order if name in outcomes}
 
 
 def _map_back(rubric: Rubric, asked: Question, outcomes: Mapping[str, FieldOutcome]) -> Mapping[str, FieldOutcome]:

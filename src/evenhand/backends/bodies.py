@@ -102,13 +102,12 @@ def _cleaned(value: Any, clean: Callable[[str], str], levels: int) -> Any:
 
 def count(value: Any) -> int | None:
     """A number of tokens; None for what can't be one."""
-    return value if isinstance(value, int) and amount(value) is not None else None
+    return value if type(value) is int and 0 <= value <= _MOST else None
 
 
 def amount(value: Any) -> float | None:
     """A number of dollars or tokens; None for what can't be one."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value <= _MOST else None
+    return float(value) if type(value) in (int, float) and 0 <= value <= _MOST else None
 
 
 def split_usage(usage: Any, latency_s: float, names: tuple[str, str, str, str]) -> Usage:

@@ -70,12 +70,12 @@ def reply_of(data: Any, latency_s: float, request: Request | None = None) -> Rep
     Raises:
         RetryableBackendError: not a chat completion.
     """
-    choices = data.get("choices") if isinstance(data, Mapping) else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(c, Mapping) for c in choices):
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(c, dict) for c in choices):
         raise RetryableBackendError("the reply is no chat completion: it has no choices")
     choice = choices[0] if len(choices) == 1 else next((c for c in choices if c.get("index") == 0), choices[0])
     message = choice.get("message")
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         raise RetryableBackendError("the reply is no chat completion: its choice has no message")
     if choice.get("finish_reason") == "error":
         raise RetryableBackendError("the server broke off while it was answering")
@@ -107,7 +107,7 @@ def message_reply(message: Mapping[str, Any]) -> Reply:
 def _content(content: Any) -> str | None:
     if content is None or isinstance(content, str):
         return content
-    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
         texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
         return "".join(texts) if texts else None
     raise RetryableBackendError(f"the reply's content is neither text nor parts but {type(content).__name__}")
@@ -115,20 +115,20 @@ def _content(content: Any) -> str | None:
 
 def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     calls = message.get("tool_calls")
-    functions = [call.get("function") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     functions.append(message.get("function_call"))  # the older form
     return tuple(
         ToolCall(f["name"], f["arguments"])
         for f in functions
-        if isinstance(f, Mapping) and isinstance(f.get("name"), str) and isinstance(f.get("arguments"), str | Mapping)
+        if isinstance(f, dict) and isinstance(f.get("name"), str) and isinstance(f.get("arguments"), str | dict)
     )
 
 
 def _usage(usage: Any, latency_s: float) -> Usage:
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return Usage(latency_s=latency_s)
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else usage.get("prompt_cache_hit_tokens")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
     cost = usage.get("cost")
     return Usage(
         prompt_tokens=count(usage.get("prompt_tokens")),

@@ -19,6 +19,7 @@ _LIMITS = [
         for kind in ("requests", "tokens", "input-tokens", "output-tokens")
     ),
 ]
+_TOLD = frozenset(["retry-after-ms", "retry-after", *(name for names in _LIMITS for name in names)])
 
 
 def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
@@ -33,6 +34,8 @@ def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | 
         headers: Response headers; keys compare without letter case.
         now: Wall clock, seconds since the epoch, used where the server sends no Date.
     """
+    if _TOLD.isdisjoint(map(str.lower, headers)):
+        return None  # as nearly always
     for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
         if name in headers and (seconds := _number(headers[name])) is not None:
             return seconds / per_second

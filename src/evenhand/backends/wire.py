@@ -123,7 +123,7 @@ class Wire:
 
         Some gateways do so, with the real status as the error's code.
         """
-        if not isinstance(data, Mapping) or not data.get("error") or data.get(self.holds):
+        if not isinstance(data, dict) or not data.get("error") or data.get(self.holds):
             return None
         said = data["error"]
         code = said.get("code") if isinstance(said, Mapping) else None

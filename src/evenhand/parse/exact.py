@@ -27,6 +27,7 @@ class Exact:
     def __init__(self, fields: Sequence[OutputField]) -> None:
         self._names = {field.name for field in fields}
         self._quoted = [f'"{field.name}"' for field in fields]
+        self._once = [1] * len(fields)
         self._legal = {field.name: None if field.kind == "text" else _legal(field) for field in fields}
         valued = any(field.kind in ("scale", "bool") for field in fields)
         self._usable = valued and len({name.casefold() for name in self._names}) == len(fields)
@@ -35,9 +36,8 @@ class Exact:
         """The outcome of every field, in their order; None for any other text."""
         if not self._usable or "\\u" in text:
             return None
-        for quoted in self._quoted:
-            if text.count(quoted) != 1:  # a key that may be there twice: the decoder would keep its last value
-                return None
+        if list(map(text.count, self._quoted)) != self._once:
+            return None  # a key that may be there twice: the decoder would keep its last value
         try:
             held = _decode(text)
         except (ValueError, RecursionError):
