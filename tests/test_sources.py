@@ -491,6 +491,37 @@ def test_values_of_parquet_become_plain_data(tmp_path: Path) -> None:
     assert second == dict.fromkeys(first)
 
 
+@pytest.mark.parametrize("column", ["id", "question", "answer", "history"])
+@pytest.mark.parametrize("kind", [pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary(1)])
+def test_bytes_where_a_field_or_an_id_is_read_are_a_mistake(
+    column: str, kind: pyarrow.DataType, tmp_path: Path
+) -> None:
+    """Bytes are neither judged nor an id: the column is told with a remedy; beside the fields they are noted."""
+    table = {"id": ["a"], "question": ["q"], "answer": ["x"], "history": [[{"user": "u", "assistant": "v"}]]}
+    binary = pyarrow.array([b"\xff"], kind)
+    if column == "history":
+        binary = pyarrow.array([[{"user": b"u", "assistant": b"v"}]])
+    pyarrow.parquet.write_table(pyarrow.table({**table, column: binary, "blob": binary}), tmp_path / "x.parquet")
+    (row,) = read_items(tmp_path / "x.parquet", SPEC)
+    assert isinstance(row, BadRow)
+    (problem,) = row.problems
+    assert (
+        problem.message
+        == f"{column} holds bytes (<1 byte>), not text; store the column as text, as with decode('utf-8')"
+    )
+    pyarrow.parquet.write_table(pyarrow.table({**table, "blob": binary}), tmp_path / "y.parquet")
+    assert all(isinstance(good, Item) for good in read_items(tmp_path / "y.parquet", SPEC))
+
+
+def test_bytes_among_responses_are_a_mistake(tmp_path: Path) -> None:
+    """Responses in a file of their own may not be bytes either."""
+    write(tmp_path / "x.jsonl", '{"id": "a", "question": "q"}\n')
+    table = pyarrow.table({"id": ["a"], "answer": pyarrow.array([b"x"])})
+    pyarrow.parquet.write_table(table, tmp_path / "r.parquet")
+    with pytest.raises(ItemError, match="answer holds bytes"):
+        list(read_items(tmp_path / "x.jsonl", SPEC, responses=tmp_path / "r.parquet"))
+
+
 def test_a_parquet_value_that_python_lacks_is_told_with_row_and_column(tmp_path: Path) -> None:
     """A date beyond the year 9999 spoils its row, not the file."""
     far = pyarrow.array([1, 9223372036854775, 2], pyarrow.timestamp("s"))

@@ -56,6 +56,8 @@ def some_of(rows: sqlite3.Cursor) -> list[tuple[Any, ...]]:
 
 def row_of(seq: int, key: str | None, plain: Mapping[str, Any], problem: str | None) -> StoredRow:
     """A row from its stored content."""
+    if key is not None and type(key) is not str:
+        raise TypeError("its id is no text")
     item = item_from_plain(key, seq, plain) if key is not None else None
     return StoredRow(seq, item, problem, plain.get("extra", {}))
 

@@ -17,7 +17,7 @@ from msgspec import field as of
 from evenhand._canon import digest
 from evenhand._kept import kept
 from evenhand.errors import Problem, UnknownNameError, close_names
-from evenhand.item_values import READERS, Image, Mistake, Turn, read_id, unfold
+from evenhand.item_values import READERS, Image, Mistake, Turn, read_id, refuse_bytes, unfold
 from evenhand.rubric.model import ItemField, ItemSpec
 
 __all__ = [
@@ -198,6 +198,7 @@ def read_field(item_field: ItemField, value: Any) -> Any:
     Raises:
         Mistake: it is not of the field's type, or none of its choices (which are told apart by letter case).
     """
+    refuse_bytes(value)
     read = READERS[item_field.type](value)
     if (choices := item_field.choices) and isinstance(read, str) and read.strip() and read not in choices:
         raise Mistake(f"is {_shown(f'{read!r:.60}')}, which is none of {', '.join(choices)}")

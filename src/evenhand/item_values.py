@@ -72,6 +72,28 @@ class Mistake(ValueError):
     """A value that is not of its field's type; the message follows the field's name."""
 
 
+class Bytes(str):
+    """A note that stands for bytes of a table, which are no text; a column that nothing is read from may hold it."""
+
+    __slots__ = ()
+
+
+def refuse_bytes(value: Any) -> None:
+    """Refuse bytes, also within lists and objects.
+
+    Raises:
+        Mistake: there are some; they are not decoded, since nothing tells that they are text, and in which encoding.
+    """
+    if isinstance(value, Bytes):
+        raise Mistake(f"holds bytes ({value}), not text; store the column as text, as with decode('utf-8')")
+    if isinstance(value, list | tuple):
+        for element in value:
+            refuse_bytes(element)
+    elif isinstance(value, Mapping):
+        for element in value.values():
+            refuse_bytes(element)
+
+
 def unfold(values: dict[str, Any], spec: ItemSpec) -> None:
     """Split a conversation that stands for a prompt into its last message and the turns before it.
 
@@ -109,6 +131,7 @@ def read_json(text: str) -> Any:
 
 def read_id(value: Any) -> str | None:
     """A row's own id, None when it has none; a number is its text."""
+    refuse_bytes(value)
     if isinstance(value, list | tuple):
         raise Mistake(f"is {_kind(value)} where an id is due")
     text = _text(value)
@@ -220,7 +243,7 @@ def _content(message: Mapping[str, Any]) -> str:
     content = message["content"]
     parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else [None]
     found = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
-    texts = [text for text in found if isinstance(text, str)]
+    texts = [text for text in found if isinstance(text, str) and not isinstance(text, Bytes)]
     if len(texts) < len(found):
         raise Mistake("has a message whose content is neither text nor text parts")
     return "\n".join(texts)

@@ -11,7 +11,7 @@ from typing import Any
 
 from evenhand.errors import InputError, ItemError, Problem, instead
 from evenhand.item import id_column
-from evenhand.item_values import Mistake, read_id
+from evenhand.item_values import Mistake, read_id, refuse_bytes
 from evenhand.rows import RawRow
 from evenhand.rubric.model import ItemSpec
 
@@ -147,6 +147,11 @@ def _kept(
     _, own, problem = _own_id(row, spec, mapping)
     if problem is not None:
         return problem
+    for column, value in row.items():
+        try:
+            refuse_bytes(value)
+        except Mistake as mistake:
+            return Problem(None, "", f"{column} {mistake}")
     if kept.execute("INSERT OR IGNORE INTO response VALUES (?, ?, ?, 0)", (own, line, json.dumps(dict(row)))).rowcount:
         return None
     first = kept.execute("SELECT line FROM response WHERE id = ?", (own,)).fetchone()[0]

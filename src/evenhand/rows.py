@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from evenhand._words import counted
 from evenhand.errors import InputError, ItemError, MissingExtraError, Problem
 from evenhand.item import too_big
-from evenhand.item_values import read_json
+from evenhand.item_values import Bytes, read_json
 
 #: Input formats by name.
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
@@ -317,7 +317,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{counted(len(value), 'byte')}>"
+        return Bytes(f"<{counted(len(value), 'byte')}>")
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return _plain(value.tolist())
     if type(value).__name__ in ("NAType", "NaTType") or value != value:

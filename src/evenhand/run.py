@@ -180,7 +180,7 @@ def open_run(spec: RunSpec, backend: Backend) -> Iterator[Store]:
     if spec.fresh and exists(spec.folder):
         set_aside(spec.folder)
     created = not exists(spec.folder)
-    store = Store.create(spec.folder, manifest) if created else Store.open(spec.folder, write=True)
+    store = Store.create(spec.folder, manifest) if created else Store.open(spec.folder, write=True, whole=False)
     try:
         try:
             require_same(store.manifest, manifest, str(spec.folder))

@@ -9,8 +9,25 @@ from typing import Any, Literal
 Value = int | float | str | bool
 Level = Literal["binary", "nominal", "ordinal", "interval"]
 
+#: Marks without a width.
+INVISIBLE = dict.fromkeys(
+    [0xAD, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065)]
+)
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_PLAIN = {**_FULL_WIDTH, **INVISIBLE, 0x3000: " ", 0x00A0: " ", 0x2212: "-", 0x2044: "/"}
+
 #: A span of points that share one anchor or form one band: (low, high), both included.
 Span = tuple[Value, Value]
+
+
+def plain(text: str) -> str:
+    """A text with full-width signs narrowed and invisible marks removed."""
+    return text.translate(_PLAIN)
+
+
+def folded(text: str) -> str:
+    """A listed value as replies are compared with it: plain, without letter case, spaces as one."""
+    return " ".join(plain(text).casefold().split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from evenhand.parse import labelled
 from evenhand.parse.asked import Asked
 from evenhand.parse.exact import Exact
 from evenhand.parse.lenient import KEY, Bare, Number, Pairs
+from evenhand.parse.odd import Odd
 from evenhand.parse.refusals import declines
 from evenhand.parse.structured import Found, search, take, whole
 from evenhand.parse.thinking import without_thinking
@@ -39,7 +40,7 @@ _EMPTY_FENCE = re.compile(r"```\w*\s*```")
 _SPENT = "the limit of tokens was reached before the answer; raise --max-tokens"
 
 
-_asked, _exact = kept(Asked), kept(Exact)
+_asked, _exact, _odd = kept(Asked), kept(Exact), kept(Odd)
 
 
 def read(reply: Reply, fields: tuple[OutputField, ...], *, function: str | None = None) -> Reading:
@@ -130,6 +131,11 @@ def _from_text(text: str, asked: Asked, *, ended: bool, inner: bool = False) -> 
     if not text or _EMPTY_FENCE.fullmatch(text):
         return Found(failure=Failure.TRUNCATED if ended else Failure.EMPTY)
     valid, value = whole(text)
+    odd = _odd(asked)
+    if not valid and (hidden := odd.hide(text)) is not None:
+        found = _from_text(hidden, odd.asked, ended=ended, inner=inner)
+        found.values = odd.show(found.values)
+        return found
     if not valid:
         answer = without_thinking(text, asked)
         if isinstance(answer, Failure):

@@ -10,11 +10,7 @@ from typing import Any
 
 from evenhand.parse.lenient import Pairs
 from evenhand.rubric.model import OutputField
-
-#: Marks without a width.
-INVISIBLE = dict.fromkeys(
-    [0xAD, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065)]
-)
+from evenhand.scale import INVISIBLE
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from evenhand.parse.asked import Asked
 from evenhand.parse.corrections import corrected_lines, put_instead
 from evenhand.parse.leading import APART, OPENERS, UNIT, leading_number, states_other_scale
 from evenhand.parse.quoted import Quotations, is_example, quotations
-from evenhand.parse.values import BETWEEN, SIDE, failed, menu, over, plain, read_words
+from evenhand.parse.values import BETWEEN, SIDE, failed, menu, over, read_words
 from evenhand.rubric.model import OutputField
+from evenhand.scale import plain
 from evenhand.verdict import Failure, FieldOutcome
 
 _LINE = 160
@@ -118,7 +119,7 @@ def _after_labels(
     text: str, quoted: Quotations, wanted: OutputField, *, alone: bool, ended: bool
 ) -> Iterator[FieldOutcome]:
     labels: list[tuple[int, re.Match[str]]] = []
-    for match in _label(wanted, alone).finditer(text):
+    for match in label_of(wanted, alone).finditer(text):
         after = _AFTER.match(text, match.end())
         if after is None or quoted.hold(match.start(), after.end()) or is_example(text, match.start()):
             continue
@@ -245,7 +246,7 @@ def _results(text: str, quoted: Quotations, wanted: OutputField, *, ended: bool)
             yield _leading_label(wanted, line, unsure=last and ended)
 
 
-def _label(wanted: OutputField, alone: bool) -> re.Pattern[str]:
+def label_of(wanted: OutputField, alone: bool) -> re.Pattern[str]:
     """Finds the labels of a value field; "Rating" and the like only where it is the one value asked for."""
     name = _human(wanted.name)
     names = [rf"(?:(?:score|rating|grade|verdict)\s+for\s+)?{name}(?:\s+(?:score|rating|verdict))?"]

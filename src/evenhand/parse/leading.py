@@ -10,8 +10,8 @@ import unicodedata
 from decimal import Decimal
 
 from evenhand.parse.corrections import number_word, put_instead
-from evenhand.parse.values import BETWEEN, NUMBER, OVER, failed, on_scale, over, plain
-from evenhand.scale import Scale
+from evenhand.parse.values import BETWEEN, NUMBER, OVER, failed, on_scale, over
+from evenhand.scale import Scale, plain
 from evenhand.verdict import Failure, FieldOutcome
 
 #: Marks that may stand before a value.

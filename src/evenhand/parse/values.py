@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from evenhand.parse.asked import INVISIBLE, under
+from evenhand.parse.asked import under
 from evenhand.parse.lenient import Bare, Number, Pairs
 from evenhand.rubric.model import OutputField
-from evenhand.scale import Scale, Value
+from evenhand.scale import Scale, Value, folded, plain
 from evenhand.verdict import Failure, FieldOutcome
 
 _SHOWN = 80
@@ -34,13 +34,6 @@ _MARKS = " \t\r\n*_`\"'“”‘’[](){}（）【】「」.。,，;；:：!！"
 #: What may stand before the name of a side: "Assistant A", "回答 B".
 SIDE = r"(?:(?:assistant|response|answer|model|option|candidate|助手|模型|回答|选项)\s*)"
 _SIDE = re.compile(rf"{SIDE}(?=\w\Z)", re.IGNORECASE)
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_PLAIN = {**_FULL_WIDTH, **INVISIBLE, 0x3000: " ", 0x00A0: " ", 0x2212: "-", 0x2044: "/"}
-
-
-def plain(text: str) -> str:
-    """A text with full-width signs narrowed and invisible marks removed."""
-    return text.translate(_PLAIN)
 
 
 def failed(failure: Failure, what: object) -> FieldOutcome:
@@ -66,10 +59,15 @@ def settle(outcomes: Sequence[FieldOutcome]) -> FieldOutcome:
 
 
 def is_placeholder(field: OutputField, raw: object) -> bool:
-    """Whether a value only shows the form: the piece of a schema, or dots and angle brackets to fill in."""
+    """Whether a value only shows the form: the piece of a schema, or dots and angle brackets to fill in.
+
+    What is a legal value is one, whatever it looks like.
+    """
     if isinstance(raw, Pairs):
         return any(key.casefold() in _SCHEMA_KEYS for key, _ in raw)
-    return field.kind != "text" and isinstance(raw, str) and bool(_PLACEHOLDER.fullmatch(raw.strip()))
+    if field.kind == "text" or not isinstance(raw, str) or not _PLACEHOLDER.fullmatch(raw.strip()):
+        return False
+    return field.scale is None or folded(raw) not in menu(field.scale)
 
 
 def read_value(field: OutputField, raw: Any) -> FieldOutcome:
@@ -129,8 +127,8 @@ def over(scale: Scale, denominator: str) -> bool:
 
 def menu(scale: Scale) -> dict[str, Value]:
     """What may stand for each listed value, in lower case, longest first."""
-    entries = {_folded(str(value)): value for value in scale.values or ()}
-    entries = {**{_folded(alias): value for alias, value in scale.aliases.items()}, **entries}
+    entries = {folded(str(value)): value for value in scale.values or ()}
+    entries = {**{folded(alias): value for alias, value in scale.aliases.items()}, **entries}
     return dict(sorted(entries.items(), key=lambda entry: -len(entry[0])))
 
 
@@ -162,15 +160,15 @@ def _label(scale: Scale | None, words: str) -> Value | None:
     if all(len(str(value)) == 1 or scale.slots for value in scale.values):
         bare = _SIDE.sub("", bare)
     for candidate in (words, bare):
-        if (folded := _folded(candidate)) in options:
-            return options[folded]
+        if (said := folded(candidate)) in options:
+            return options[said]
     return None
 
 
 def _choice(scale: Scale, words: str) -> FieldOutcome:
     either = "|".join(re.escape(option) for option in menu(scale))
     several = re.compile(rf"(?:{either})(?:\s*(?:[/,;|+]|{BETWEEN})\s*(?:{either}))+", re.IGNORECASE)
-    if len(words) <= _LONGEST_NUMBER and several.fullmatch(_folded(words.strip(_MARKS))):
+    if len(words) <= _LONGEST_NUMBER and several.fullmatch(folded(words.strip(_MARKS))):
         return failed(Failure.AMBIGUOUS, words)
     return failed(Failure.UNKNOWN_LABEL, words)
 
@@ -223,10 +221,6 @@ def _element(field: OutputField, raw: Any) -> str | dict[str, Any] | None:
             return None
         element[part.name] = outcome.value
     return element
-
-
-def _folded(text: str) -> str:
-    return " ".join(plain(text).casefold().split())
 
 
 def _shown(raw: Any) -> str:

@@ -10,12 +10,13 @@ from typing import Any, cast
 from evenhand.rubric.format import RANGE_KEY
 from evenhand.rubric.problems import Problems, shown
 from evenhand.rubric.yaml_tree import Node
-from evenhand.scale import Anchor, Level, Scale, Span, Value
+from evenhand.scale import Anchor, Level, Scale, Span, Value, folded
 
 #: Most points of a whole-number scale.
 MAX_POINTS = 1001
 #: Stands in for a scale that could not be read, so that the rest of the file is still checked.
 UNKNOWN = Scale("", "nominal", values=("",))
+_SAME = "use other words: letter case, width, spacing and invisible marks don't tell values apart in a reply"
 _SPAN = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)-(-?\d{1,9}(?:\.\d{1,9})?)")
 
 
@@ -139,20 +140,20 @@ def _values(node: Node, name: str, problems: Problems) -> Scale | None:
 
 
 def _distinct(nodes: list[Node], problems: Problems) -> tuple[Value, ...]:
-    """Values of one kind, none twice; letter case does not tell texts apart, for replies are read without it."""
+    """Values of one kind, none twice; letter case and the like don't tell texts apart, as replies are read without."""
     values: list[Value] = []
     seen = set()
     for node in nodes:
         value = node.value
-        folded = value.strip().casefold() if isinstance(value, str) else value
-        if folded == "":
+        said = folded(value) if isinstance(value, str) else value
+        if said == "":
             problems.add(node, "a value must not be blank")
-        elif folded in seen:
-            problems.add(node, f"value {shown(value)} stands twice")
+        elif said in seen:
+            problems.add(node, f"value {shown(value)} stands twice", _SAME)
         elif node.kind != nodes[0].kind:
             problems.add(node, "values must be all texts, all numbers or all true and false", "put it in quotes")
         else:
-            seen.add(folded)
+            seen.add(said)
             values.append(value)
     return tuple(values)
 
@@ -182,16 +183,16 @@ def _aliases(node: Node, scale: Scale, problems: Problems) -> dict[str, Value]:
         if node.get("aliases") is not None:
             problems.add(node, "aliases go with values, not with range")
         return {}
-    own = {str(value).casefold() for value in scale.values}
+    own = {folded(str(value)) for value in scale.values}
     aliases: dict[str, Value] = {}
     for key, target in node.items("aliases"):
-        folded = str(key).strip().casefold()
+        said = folded(str(key))
         if not scale.legal(target.value):
             problems.add(target, f"alias of {shown(target.value)}, which is not on the scale", describe(scale))
-        elif folded in own or folded in aliases:
+        elif said in own or said in aliases:
             problems.at(target.key_line, target.path, f"alias {shown(key)} already means something")
         else:
-            aliases[folded] = target.value
+            aliases[said] = target.value
     return aliases
 
 
