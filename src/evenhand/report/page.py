@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from evenhand._words import failure
 from evenhand.beside import Beside
-from evenhand.facets import USAGE, Facet, FacetTable, Row
+from evenhand.facets import ASKED, JUDGED, USAGE, Facet, FacetTable, Row
 from evenhand.report.figures import Cell, Section, Table
 from evenhand.report.sections import Sections
 from evenhand.report.together import together
@@ -38,8 +38,8 @@ _MOST_STATICS = 64
 #: What nearly all rows have, or too much of to be chosen from a list: figures lead to it all the same.
 _HIDDEN = [
     Facet("count", name)
-    for name in ("planned", "rows_scored", "bad_rows", "side known", "asked", "calls", "known latency",
-                 "readable first replies", "readable replies")
+    for name in ("planned", "rows_scored", "bad_rows", "trials", "trials_asked", JUDGED, "asked", ASKED, "calls",
+                 "known latency", "readable first replies", "readable replies")
 ]  # fmt: skip
 _UNLISTED = ("valued", "confusion")
 _GROUPS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evenhand._words import failure, percent
-from evenhand.facets import USAGE, Facet, confusion
+from evenhand.facets import JUDGED, USAGE, Facet, confusion
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -247,7 +247,7 @@ class Sections:
                 Table(
                     "Steadiness",
                     columns,
-                    [mean_row("same side in both orders", told["agreement"], self._to(Facet("count", "side known")))],
+                    [mean_row("same side in both orders", told["agreement"], self._to(Facet("count", JUDGED)))],
                 )
             )
         return Section("Preference and order", [], tables)

@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand._words import rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
-from evenhand.facets import USAGE, Facet
+from evenhand.facets import ASKED, JUDGED, USAGE, Facet
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -65,9 +65,9 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
 def _shares(runs: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """Failures, broken rules and steadiness of each run."""
     for name, caption, of in (
-        ("failed", "Asked and not scored", "asked"),
+        ("failed", "Asked and not scored", ASKED),
         ("violated", "Readable replies that break a rule", "readable replies"),
-        ("consistency", "Same side in both orders", "side known"),
+        ("consistency", "Same side in both orders", JUDGED),
     ):
         rows = [
             [
