@@ -69,7 +69,7 @@ def test_judges_against_the_same_people(three: list[str]) -> None:
     gap = next(d for d in one["differences"] if d["a"] == good["name"] and d["b"] == poor["name"])["difference"]
     assert gap["n"] == 54 and gap["ci"][1] < 0
     assert one["verdict"].startswith(f"{good['name']} agrees best with people (kappa-quadratic 0.")
-    assert f"is shown to be better than {poor['name']}" in one["verdict"]
+    assert f"is shown to agree better than {poor['name']}" in one["verdict"]
     assert f"{none['name']} has no figure" in one["verdict"]
     json.dumps(told, allow_nan=False)
 

@@ -49,6 +49,13 @@ _GROUPS = {
 }  # fmt: skip
 
 
+#: Which values figures are made of.
+VALUES = {
+    "stated": "Figures are made of the values that the judge gave.",
+    "expected": "Figures are made of the means over the probabilities that the judge gave its values.",
+}
+
+
 def write_page(reported: Reported, path: Path, *, charts: bool = False) -> None:
     """Write the page of a report.
 
@@ -309,7 +316,7 @@ def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequ
         pieces = Sections(facts, run.rubric, several=several).lead()
         line = "".join(_bidi(piece) if isinstance(piece, str) else links.html(piece) for piece in pieces)
         lead += _tag("p", *((_bidi(run.name), ": ") if several else ()), line)
-    made = f"Figures of {told['value']} values, written by evenhand {version('evenhand')}. "
+    made = f"{VALUES[told['value']]} Written by evenhand {version('evenhand')}. "
     note = "Every underlined number leads to the verdicts behind it; every verdict to its prompt and raw replies."
     contents = [_tag("a", _bidi(name), href=f"#part-{number}") for number, name in enumerate(parts)]
     contents.append(_tag("a", "All items", href="#items"))

@@ -8,6 +8,7 @@ from typing import Any
 from evenhand._words import rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
 from evenhand.facets import ASKED, JUDGED, USAGE, Facet
+from evenhand.report.cells import with_mean
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -20,7 +21,6 @@ from evenhand.report.figures import (
     mean_row,
     scale_of,
     share,
-    with_mean,
 )
 from evenhand.rubric.model import Rubric
 
