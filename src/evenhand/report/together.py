@@ -36,7 +36,7 @@ def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Sec
     yield _disagreement(told["together"], [run["run"] for run in told["runs"]])
     comparison = told["together"]["comparison"]
     if comparison is not None:
-        notes = ["Differences item by item; judges of the same answers differ in strictness, systems in quality."]
+        notes = ["Judges of the same answers differ in strictness, systems in quality: higher is not better by itself."]
         yield Section("Runs compared", notes, differences(comparison, lambda name: Facet("run", name)))
     else:
         yield Section("Runs compared", [f"Scores are not compared: {told['together']['comparison_note']}."])
