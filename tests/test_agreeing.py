@@ -20,6 +20,7 @@ from evenhand.agreeing import Judged, Labels, Unit, agreement_facts, published, 
 from evenhand.cli.main import cli
 from evenhand.cli.main import run as command
 from evenhand.errors import InputError, ItemError, UnknownNameError
+from evenhand.report.cells import left_out_words
 from evenhand.rubric.load import load_rubric
 from evenhand.rubric.model import Rubric
 from rubric_texts import rubric
@@ -301,7 +302,8 @@ def test_the_confusion_table_counts_the_judge_against_most_people() -> None:
     assert {(i + 1, j + 1): n for i, row in enumerate(told["counts"]) for j, n in enumerate(row) if n} == {
         (4, 4): 1, (5, 5): 1, (9, 5): 1,
     }  # fmt: skip
-    assert told["missing"] == {"no rating by most people": 1}
+    assert told["missing"] == {"people divided evenly": 1}
+    assert left_out_words("Rating", told) == ["Rating: 1 of 4 are not in the table of values: people divided evenly 1"]
 
 
 def test_labels_needed_for_a_width() -> None:

@@ -25,6 +25,7 @@ from evenhand.item import Item
 from evenhand.judging import Answer, Judge
 from evenhand.manifest import new_manifest
 from evenhand.rubric.model import Aggregate, Rubric
+from evenhand.stats.resample import share_interval
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Distribution, Failure, FieldOutcome, Status, Usage, Verdict, Violation
@@ -116,6 +117,7 @@ def test_nothing_scored_has_no_mean(tmp_path: Path) -> None:
         "n": 0,
         "items": 0,
         "cluster": "question",
+        "method": "",
         "note": "nothing scored",
         "weights": {"truth": 0.75, "style": 0.25},
     }
@@ -151,6 +153,28 @@ def test_a_pair_set_in_code_counts_once(tmp_path: Path) -> None:
     verdicts |= {("p2", order, 0): _scored(overall="A", safe="A") for order in ("ab", "ba")}
     facts = summary(_store(tmp_path / "run", PAIRS, verdicts))
     assert (facts["scored"], facts["set_in_code"]) == (3, 2)
+
+
+def test_steadiness_counts_pairs_that_the_judge_judged(tmp_path: Path) -> None:
+    """What is set in code can't change with the order, so it is no part of the share; nor is the share without any."""
+    fixed = {name: FieldOutcome("tie", preset=True) for name in ("overall", "safe")}
+    sides = {"p0": "AB", "p1": "AA", "p2": "BB", "p3": "AB"}
+    verdicts = {
+        (item, order, 0): _scored(overall=side, safe=side)
+        for item, pair in sides.items()
+        for order, side in zip(("ab", "ba"), pair, strict=True)
+    }
+    for order in ("ab", "ba"):
+        verdicts[("q0", order, 0)] = replace(_scored(**fixed), calls=0)
+        verdicts[("q1", order, 0)] = _scored(rank_a=3, **fixed)  # other fields were asked for
+    facts = summary(_store(tmp_path / "run", PAIRS, verdicts))
+    assert (facts["preference"], facts["flips"]) == ({"A": 1, "B": 1, "tie": 2}, 2)
+    told, by_hand = facts["agreement"], share_interval([0, 1, 1, 0])
+    assert (told["mean"], told["n"], told["ci"]) == (0.5, 4, pytest.approx(by_hand.ci))
+    assert told["method"] == "share, Wilson interval clustered by prompt"
+    preset = {key: verdict for key, verdict in verdicts.items() if key[0] == "q0"}
+    none = summary(_store(tmp_path / "none", PAIRS, preset))["agreement"]
+    assert (none["mean"], none["n"], none["note"]) == (None, 0, "no pair was judged in both orders")
 
 
 def test_a_preference_that_was_not_asked_is_neither_counted_nor_a_flip(tmp_path: Path) -> None:
@@ -243,10 +267,10 @@ def test_the_violation_rate_before_and_after_the_re_ask(tmp_path: Path) -> None:
     blank = {"id": "b", "question": "q", "answer": ""}  # set in code: no reply
     run_it([*rows(5), blank], TWO, judge, tmp_path / "run", concurrency=1)
     facts = summary(tmp_path / "run")
-    assert facts["violation_rate"] == {
-        "before_re_ask": {"trials": 3, "violated": 2, "rate": 2 / 3},
-        "after_re_ask": {"trials": 4, "violated": 2, "rate": 0.5},
-    }
+    counts = {when: (told["trials"], told["violated"], told["rate"]) for when, told in facts["violation_rate"].items()}
+    assert counts == {"before_re_ask": (3, 2, 2 / 3), "after_re_ask": (4, 2, 0.5)}
+    after = share_interval([0, 1, 1, 0])
+    assert after.ci == pytest.approx(facts["violation_rate"]["after_re_ask"]["ci"])
     assert (facts["inconsistent"], facts["re_asked"]) == (2, 4)
 
 

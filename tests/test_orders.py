@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.api import Run
-from evenhand.facts import CHANGED, likeliest, preferred
 from evenhand.inspection import inspect_item
 from evenhand.item import Item
 from evenhand.judging import first_request
@@ -19,6 +18,7 @@ from evenhand.report.terminal import item_lines
 from evenhand.rubric.load import load_rubric
 from evenhand.rules import compile_rubric
 from evenhand.settle import question, settle, swap_item
+from evenhand.sides import CHANGED, likeliest, preferred
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Distribution, FieldOutcome, Reply, Status, Verdict
 from rubric_texts import PAIR, rubric

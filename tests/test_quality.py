@@ -15,6 +15,7 @@ from evenhand.errors import InputError
 from rubric_texts import rubric
 from runs import GOOD, LIE, SCORE, TWO, rows, write_jsonl, write_script
 
+ROOT = Path(__file__).resolve().parents[1]
 PAIR = rubric(
     "rubric: two\nmode: compare\nitem: {required: {prompt: text, response_a: text, response_b: text}}\n"
     "scales: {side: {values: [A, B, tie], level: nominal, slots: true}}\n"
@@ -68,7 +69,7 @@ def test_judges_against_the_same_people(three: list[str]) -> None:
     gap = next(d for d in one["differences"] if d["a"] == good["name"] and d["b"] == poor["name"])["difference"]
     assert gap["n"] == 54 and gap["ci"][1] < 0
     assert one["verdict"].startswith(f"{good['name']} agrees best with people (kappa-quadratic 0.")
-    assert f"is shown to be better than {poor['name']}" in one["verdict"]
+    assert f"is shown to agree better than {poor['name']}" in one["verdict"]
     assert f"{none['name']} has no figure" in one["verdict"]
     json.dumps(told, allow_nan=False)
 
@@ -134,6 +135,24 @@ def test_pairs_tell_how_steady_a_judge_is(tmp_path: Path) -> None:
     assert told["judges"][1]["agreement"]["better"]["exact"]["n"] == 45
     assert told["sets"][0]["statistic"] == "kappa"
     assert "undefined for at least one pair of raters" in told["sets"][0]["verdict"]
+
+
+def test_one_figure_has_one_interval(tmp_path: Path) -> None:
+    """Steadiness and contradictions of judges are the figures of the run itself, by one method; set in code is none."""
+    recorded = f"replay:{ROOT / 'docs' / 'recorded' / 'hhh.jsonl'}"
+    given = str(ROOT / "examples" / "hhh.jsonl")
+    run = evenhand.judge(given, "hhh", recorded, out=tmp_path / "run", reason=False, re_ask=False)
+    evenhand.judge(given, "hhh", "fake", out=tmp_path / "other", reason=False)
+    both = evenhand.judge_quality([tmp_path / "run", tmp_path / "other"], [{"id": "moon-age", "overall_side": "A"}])
+    told = both["judges"][0]
+    steady, broken = run.summary()["agreement"], run.summary()["violation_rate"]["after_re_ask"]
+    assert (steady["n"], told["failed"]["n"]) == (7, 7)  # the eighth pair is set in code
+    for one, value, ci in (
+        (told["consistency"], steady["mean"], steady["ci"]),
+        (told["violated"], broken["rate"], broken["ci"]),
+    ):
+        assert (one["value"], one["ci"]) == (value, ci)
+        assert one["method"].startswith("share, Wilson interval clustered by ")
 
 
 def test_contradictions_are_a_share_of_replies(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from evenhand.estimate import estimate
 from evenhand.ranking import table_ranking
 from evenhand.report.standings import print_ranking
 from evenhand.stats.bradley_terry import bradley_terry
-from evenhand.stats.means import ClusteredMean
+from evenhand.stats.means import ClusteredMean, as_share
 from rubric_texts import PAIR, changed, rubric
 from runs import SCORE, run_it, statuses, summary, write_jsonl
 
@@ -226,7 +226,8 @@ def test_the_figures_of_a_run_count_prompts_too(tmp_path: Path) -> None:
         by_hand.add(cluster)
     agreement = summary(tmp_path / "run")["agreement"]
     assert (agreement["n"], agreement["items"]) == (13, 3)
-    assert (agreement["mean"], agreement["ci"]) == (by_hand.estimate().value, list(by_hand.estimate().ci or ()))
+    share = as_share(by_hand.estimate())
+    assert (agreement["mean"], agreement["ci"]) == (share.value, list(share.ci or ()))
 
 
 def _votes() -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -354,3 +355,32 @@ def test_many_systems_are_not_compared_each_with_each(tmp_path: Path) -> None:
         run_it(given, rubric(SCORE), "fake", tmp_path / f"run{systems}")
         text = write_report(tmp_path / f"run{systems}", tmp_path / "r.md").read_text(encoding="utf-8")
         assert said in text and "Coverage by system" in text
+
+
+def test_an_interrupted_run_is_called_unfinished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trials that were not asked are told at the head, in show and in each form of report; a whole run says nothing."""
+    run_it(rows(3), rubric(SCORE), "fake", tmp_path / "run")
+    whole = Run(tmp_path / "run").summary()
+    assert (whole["trials_asked"], whole["trials"]) == (3, 3)
+    assert "nfinished" not in write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    with sqlite3.connect(tmp_path / "run" / "run.sqlite") as store:
+        store.execute("DELETE FROM trial WHERE rowid = (SELECT max(rowid) FROM trial)")
+    store.close()
+    text = write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Unfinished: 2 of 3 trials asked." in text
+    page = write_report(tmp_path / "run", tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "unfinished: " in page
+    assert run(["show", str(tmp_path / "run")]) == 0
+    assert "unfinished: 2 of 3 trials asked; 2 of 3 scored" in capsys.readouterr().out
+
+
+def test_unpaired_differences_show_the_n_of_each_side(tmp_path: Path) -> None:
+    """Systems without a question in common have the questions of either beside the difference."""
+    given = [{**row, "system": "a" if n < 4 else "b"} for n, row in enumerate(rows(10))]
+    script = write_script(tmp_path / "s.jsonl", ("It is 3.", {**GOOD, "truth": 1}), (None, GOOD))
+    run_it(given, rubric(SCORE), script, tmp_path / "run")
+    text = write_report(tmp_path / "run", tmp_path / "r.md", by="system").read_text(encoding="utf-8")
+    assert "questions of the first | questions of the second" in text
+    row = next(line for line in text.splitlines() if line.startswith("| b less a"))
+    assert [cell.strip() for cell in row.split("|")][5:7] == ["6", "4"]
+    assert "fewer than 50 questions: the interval is rough" in text

@@ -176,7 +176,7 @@ def test_the_variant_that_agrees_best_with_people_is_told() -> None:
     assert (apart["difference"]["clusters"], apart["difference"]["cluster"]) == (80, "question")
     assert apart["difference"]["ci"][0] > 0
     assert told["verdict"].endswith(
-        "fine agrees best with people (Kendall tau-b 1.00), and is shown to be better than coarse"
+        "fine agrees best with people (Kendall tau-b 1.00), and is shown to agree better than coarse"
     )
     other = graded([v if n % 30 else 10 - v for n, v in enumerate(noisy)], 10, "other")
     same = study_facts({"a": graded(noisy, 10, "a"), "b": other}, people)["measures"]["truth"]["verdict"]

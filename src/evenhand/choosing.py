@@ -39,7 +39,7 @@ def choice(
         if low is None or low <= 0:
             equal.append(other)
     if len(known) > 1 and not equal:
-        text += ", and is shown to be better than " + " and ".join(name for name in known if name != best)
+        text += ", and is shown to agree better than " + " and ".join(name for name in known if name != best)
     elif equal:
         text += f"; {' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse"
         text += _cheapest([best, *equal], costs)

@@ -16,7 +16,7 @@ import numpy as np
 from evenhand._words import counted, rounded, span
 from evenhand.errors import InputError
 from evenhand.keywords import number
-from evenhand.scores import Scores
+from evenhand.scores import Scores, word_of
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.means import ClusteredMean
 from evenhand.stats.paired import (
@@ -51,14 +51,14 @@ def comparison_facts(
         ``warnings``, and ``systems``: name -> planned (questions), answers to them, and measure -> mean, ci, n
         (questions with a score), items (clusters), cluster (what one is). ``comparisons``: for each two systems and
         each measure a, b, measure, difference (b less a, an `Estimate` as plain data), paired, pairs (items, or
-        questions, with a score of both), questions among them, means (of a and b on them; None unpaired), unlike
-        (whether either has a score beyond them),
-        p, p_adjusted (Holm, over the pairs of systems), tests (how many it is adjusted for), test, note (why there
-        is no p, or how the test took the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate`
-        as plain data, or None), needed (after the adjustment too), more (questions beyond those there are),
-        detectable (None too where the scale has no such difference), not_worse (the whole interval lies above minus the
-        margin; None without interval), better (which of the two is shown to be; None: neither), verdict (an answer in
-        words). ``paired_by``: "id" or "question", by which answers are paired.
+        questions, with a score of both), questions among them, sides (those with a score of a, and of b), means (of a
+        and b on the pairs; None unpaired), unlike (whether either has a score beyond them), p, p_adjusted (Holm, over
+        the pairs of systems), tests (how many it is adjusted for), test, note (why there is no p, or how the test took
+        the data), effect, wins, ties, losses, superiority and odds_ratio (`Estimate` as plain data, or None), needed
+        (after the adjustment too), more (questions beyond those there are), detectable (None too where the scale has no
+        such difference), not_worse (the whole interval lies above minus the margin; None without interval), better
+        (which is shown to be, of runs to score higher; None: neither), verdict (an answer in words). ``paired_by``:
+        "id" or "question", by which answers are paired.
 
     Raises:
         InputError: fewer than two systems, or a negative margin.
@@ -83,7 +83,7 @@ def comparison_facts(
         adjusted = holm([comparison.p for comparison, _ in found])
         tests = sum(p is not None for p in adjusted)
         told += [
-            {"measure": measure, "a": a, "b": b, **_told(a, b, *one, p, tests, margin)}
+            {"measure": measure, "a": a, "b": b, **_told(a, b, *one, p, tests, margin, scores.by)}
             for (a, b), one, p in zip(pairs, found, adjusted, strict=True)
         ]
     return {
@@ -119,12 +119,14 @@ class _Shared:
     Attributes:
         pairs: Items, or questions where answers are paired by them.
         questions: Questions among them.
+        sides: Of either system, a and b: items, or questions, with a score of it.
         means: Of either system, on them; None with fewer than two.
         unlike: Whether either system has a score beyond them.
     """
 
     pairs: int
     questions: int
+    sides: dict[str, int]
     means: list[float] | None
     unlike: bool
 
@@ -157,6 +159,7 @@ def _free(
     told = _Shared(
         len(shared),
         len({questions.get(own, own) for own in shared}),
+        {"a": len(first), "b": len(second)},
         [float(x.mean()), float(y.mean())] if paired else None,
         not len(first) == len(second) == len(shared),
     )
@@ -184,7 +187,7 @@ def _ids(names: Sequence[str]) -> Any:
 
 
 def _told(
-    a: str, b: str, found: Comparison, shared: _Shared, adjusted: float | None, tests: int, margin: float
+    a: str, b: str, found: Comparison, shared: _Shared, adjusted: float | None, tests: int, margin: float, by: str
 ) -> dict[str, Any]:
     difference = found.difference
     more = None if found.needed is None else max(0, found.needed - difference.clusters)
@@ -208,7 +211,7 @@ def _told(
         "detectable": found.detectable,
         "not_worse": None if difference.low is None else difference.low > -margin,
         "better": _better(a, b, difference, adjusted),
-        "verdict": _verdict(a, b, found, adjusted, tests, more, _where(shared, difference.unit)),
+        "verdict": _verdict(a, b, found, adjusted, tests, more, _where(shared, difference.unit), by),
     }
 
 
@@ -227,8 +230,11 @@ def _where(shared: _Shared, unit: str) -> str:
     return f" on the {answers}{counted(shared.questions, ITEM if unit == ITEM else QUESTION)} of both"
 
 
-def _verdict(a: str, b: str, found: Comparison, p: float | None, tests: int, more: int | None, where: str) -> str:
-    """Is B better than A, by how much, how sure, and what would settle it."""
+def _verdict(
+    a: str, b: str, found: Comparison, p: float | None, tests: int, more: int | None, where: str, by: str
+) -> str:
+    """Is B better than A (of runs: higher), by how much, how sure, and what would settle it."""
+    word = word_of(by)
     difference, value = found.difference, found.difference.value
     if value is None:
         return f"{b} and {a} can't be compared: {difference.reason}"
@@ -244,6 +250,6 @@ def _verdict(a: str, b: str, found: Comparison, p: float | None, tests: int, mor
     chance = f"p {p:.4f}" if p >= _LEAST_P else f"p < {_LEAST_P}"
     sure = f"{rounded(abs(value))} ({span((low, high))}), {chance}{adjusted}"
     if _better(a, b, difference, p) is not None:
-        return f"{better} is better than {worse}{where} by {sure}"
+        return f"{better} is {word} than {worse}{where} by {sure}"
     settle = "" if not more else f"; about {more:,} more {difference.unit}s would settle a difference of this size"
-    return f"{better} is not shown to be better than {worse}{where}: {sure}{settle}"
+    return f"{better} is not shown to be {word} than {worse}{where}: {sure}{settle}"

@@ -31,10 +31,12 @@ LONGEST_VALUE = 60
 _SHOWN = ("scale", "bool")
 _COUNTS = (
     "planned", "scored", "rows_scored", "bad_rows", "flips", "set_in_code", "re_asked", "repaired", "inconsistent",
-    "null_answers", "calls",
+    "null_answers", "calls", "trials", "trials_asked",
 )  # fmt: skip
 #: What a row's calls took: summed up, but for the latency, which is that of its slowest trial.
 USAGE = ("prompt tokens", "completion tokens", "cached tokens", "cost in USD", "latency in s")
+#: What shares rest on: units that the judge was asked, and those whose side it named in both orders.
+ASKED, JUDGED = "asked of the judge", "judged in both orders"
 _QUESTION_DIGITS = 12
 _LEFT_OUT = ("failure", "violations", "repaired", "calls", "model", "set_in_code", "re_asked")
 
@@ -193,7 +195,7 @@ class RunRows:
             found[Facet("warning", "images not shown")] = 1
         found |= _standings(row, told)
         found |= {Facet("preferred", side): n for side, n in told.get("preference", {}).items()}
-        found[Facet("count", "side known")] = sum(told.get("preference", {}).values()) + told.get("flips", 0)
+        found[Facet("count", JUDGED)] = told.get("agreement", {}).get("n", 0)
         if told["composite"]:
             found[Facet("valued", "composite")] = told["composite"]["n"]
         for name, fact in {**told["criteria"], **told["fields"]}.items():
@@ -260,11 +262,12 @@ def confusion(name: str, judge: str, people: str) -> Facet:
 
 def _derived(told: Mapping[str, Any], verdicts: Mapping[TrialKey, Verdict], orders: int) -> dict[str, int]:
     """Counts of a row that its figures don't have under one name."""
-    asked = Counter(key.repeat for key in verdicts)
+    asked, judge = Counter(key.repeat for key in verdicts), {key.repeat for key, v in verdicts.items() if v.by_judge}
     before, after = (told["violation_rate"][f"{when}_re_ask"] for when in ("before", "after"))
     return {
         "not scored": told["planned"] - told["scored"],
         "asked": sum(n == orders for n in asked.values()),
+        ASKED: sum(n == orders and repeat in judge for repeat, n in asked.items()),
         "readable first replies": before["trials"],
         "first replies that break a rule": before["violated"],
         "readable replies": after["trials"],

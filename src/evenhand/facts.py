@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from evenhand._canon import digest
 from evenhand.item import Item
 from evenhand.rubric.model import OutputField, Rubric
+from evenhand.sides import CHANGED, judged, preferred, scored
 from evenhand.slices import Column
 from evenhand.spill import Spill
-from evenhand.stats.means import ScatteredMean
+from evenhand.stats.estimates import Estimate
+from evenhand.stats.means import ScatteredMean, as_share
 from evenhand.store import Store, StoredRow
 from evenhand.tasks import Clusters, Tasks, composite_bounds, score_bounds, told_mean, weights_of
 from evenhand.trial import TrialKey
@@ -20,9 +23,7 @@ from evenhand.verdict import FieldOutcome, Status, Verdict
 
 ValueKind = Literal["stated", "expected"]
 NOT_VALIDATED = "not validated"
-#: What a pair prefers whose side changes with the presentation order.
-CHANGED = "changed with the order"
-_COMPOSITE, _AGREEMENT = ".composite", ".agreement"  # beside the names of fields
+_COMPOSITE, _AGREEMENT, _FIRST, _LAST = ".composite", ".agreement", ".first", ".last"  # beside the names of fields
 
 
 def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: str | None = None) -> dict[str, Any]:
@@ -41,12 +42,13 @@ def summary(store: Store, rubric: Rubric, *, value: ValueKind = "stated", by: st
         rows, None without rows. The ``n`` of a field and of the composite counts verdicts that have a value: both
         orders of a pair count one each, while ``items`` counts the independent units behind them, of the kind that
         ``cluster`` names (`evenhand.tasks.Clusters`); the composite has its ``weights`` too. errors has one text
-        for each class of failed requests. violation_rate counts the trials whose reply could be read, and those of them
-        that break a rule of severity "violation": by first replies, and by what counts after the re-ask. Pairs have
-        preference, the sides of pairs that name the same one in both orders; with both orders also flips, the pairs
-        that don't, and agreement, the share of the former among the two. warnings count verdicts by rule, and items
-        whose images the judge was not shown ("images not shown"). ask has the entry phrase that was given, and the
-        criterion that stands first for it.
+        for each class of failed requests that tells one. trials are items times orders times repeats, trials_asked
+        those that have a verdict. violation_rate counts the trials whose reply could be read, and those of them that
+        break a rule of severity "violation", with a clustered Wilson interval: by first replies, and by what counts
+        after the re-ask. Pairs have preference, the sides of pairs that name the same one in both orders; with both
+        orders also flips, the pairs that don't, and agreement, the share of the former among the pairs that the judge
+        itself judged in both orders. warnings count verdicts by rule, and items whose images the judge was not shown
+        ("images not shown"). ask has the entry phrase that was given, and the criterion that stands first for it.
         With expected values a field has missing_mass too: the mean over its n distributions, None without any.
         aggregate has the figures by task that the rubric asks for (`evenhand.tasks.Tasks.facts`), else None.
 
@@ -100,9 +102,8 @@ class _Tally:
         self.models: set[str] = set()
         self._null = 0
         self._rows = self._bad = self._planned = self._scored = self._rows_scored = 0
+        self._trials = self._trials_asked = 0
         self._in_code = self._re_asked = self._repaired = self._inconsistent = self._calls = self._flips = 0
-        self._first: Counter[bool] = Counter()  # whether a readable reply breaks a rule
-        self._last: Counter[bool] = Counter()
         self._failures: Counter[str] = Counter()
         self._errors: dict[str, str] = {}
         self._violations: Counter[str] = Counter()
@@ -119,7 +120,9 @@ class _Tally:
         self._preset: Counter[str] = Counter()
         self._lost: dict[str, tuple[float, int]] = {}  # missing mass: sum, distributions
         low, high = composite_bounds(rubric)
-        self._composite, self._agreement = ScatteredMean(low=low, high=high), ScatteredMean(low=0.0, high=1.0)
+        self._composite = ScatteredMean(low=low, high=high)
+        # whether both orders name one side; whether a readable reply, the first and what counts, breaks a rule
+        self._shares = {name: ScatteredMean(low=0.0, high=1.0) for name in (_AGREEMENT, _FIRST, _LAST)}
         self._cost: float | None = 0.0
         self._tokens = Counter({"prompt": 0, "completion": 0, "cached": 0})
 
@@ -138,7 +141,8 @@ class _Tally:
         for unit in units:
             self._add_unit(unit)
         self._add_preferences(units)
-        self._rows_scored += all(_scored(unit) for unit in units)
+        self._rows_scored += all(scored(unit) for unit in units)
+        self._trials += self._repeats * len(self._orders)
         for verdict in verdicts.values():
             self._add_verdict(verdict)
         self._add_values([unit for unit in units if unit])
@@ -152,7 +156,7 @@ class _Tally:
             yield [verdicts.get(TrialKey(row.item.id, order, repeat)) for order in self._orders]
 
     def _add_unit(self, unit: list[Verdict | None]) -> None:
-        if _scored(unit):
+        if scored(unit):
             self._scored += 1
             self._in_code += all(verdict is not None and verdict.calls == 0 for verdict in unit)
             return
@@ -165,7 +169,11 @@ class _Tally:
         told = [side for side in sides if side is not None]
         self._flips += told.count(CHANGED)
         self._preference.update(side for side in told if side != CHANGED)
-        self._add_to(_AGREEMENT, self._agreement, [float(side != CHANGED) for side in told])
+        pairs = zip(sides, units, strict=True)
+        self._add_share(_AGREEMENT, [side != CHANGED for side, unit in pairs if side and judged(unit, self._rubric)])
+
+    def _add_share(self, name: str, values: list[bool]) -> None:
+        self._add_to(name, self._shares[name], [float(value) for value in values])
 
     def _add_to(self, name: str, mean: ScatteredMean, values: list[float]) -> None:
         """Add values of the row's cluster to a mean."""
@@ -177,6 +185,7 @@ class _Tally:
         sums[at], sums[at + 1] = mean.add_to(sums[at], int(sums[at + 1]), values)
 
     def _add_verdict(self, verdict: Verdict) -> None:
+        self._trials_asked += 1
         self._re_asked += verdict.re_asked
         self._repaired += verdict.repaired
         self._inconsistent += not verdict.consistent
@@ -185,7 +194,7 @@ class _Tally:
         self._violations.update(verdict.broken)
         self._warnings.update(v.rule for v in verdict.violations if v.severity == "warning")
         self._not_checked.update(verdict.not_checked)
-        if verdict.status is Status.FAILED:
+        if verdict.status is Status.FAILED and verdict.detail:
             self._errors.setdefault(str(verdict.failure), verdict.detail)
         if verdict.model:
             self.models.add(verdict.model)
@@ -202,8 +211,8 @@ class _Tally:
             return  # set in code: the judge said nothing
         now = verdict.broken if verdict.status is Status.SCORED else None
         before = verdict.first_violations if verdict.re_asked else now
-        self._last.update([] if now is None else [bool(now)])
-        self._first.update([] if before is None else [bool(before)])
+        self._add_share(_LAST, [] if now is None else [bool(now)])
+        self._add_share(_FIRST, [] if before is None else [bool(before)])
 
     def _add_values(self, units: list[list[Verdict | None]]) -> None:
         """Values of one item: its repeats and orders are of one cluster, and so are other answers to its question."""
@@ -242,6 +251,8 @@ class _Tally:
         facts: dict[str, Any] = {
             "planned": self._planned,
             "scored": self._scored,
+            "trials": self._trials,
+            "trials_asked": self._trials_asked,
             "rows": self._rows,
             "rows_scored": self._rows_scored,
             "bad_rows": self._bad,
@@ -260,7 +271,7 @@ class _Tally:
             "re_asked": self._re_asked,
             "repaired": self._repaired,
             "inconsistent": self._inconsistent,
-            "violation_rate": {"before_re_ask": _rate(self._first), "after_re_ask": _rate(self._last)},
+            "violation_rate": {"before_re_ask": self._rate(_FIRST), "after_re_ask": self._rate(_LAST)},
             "calls": self._calls,
             "tokens": dict(self._tokens),
             "cost_usd": self._cost,
@@ -270,11 +281,22 @@ class _Tally:
             if len(self._orders) > 1:
                 facts["flips"] = self._flips
                 if self._value == "stated":  # expected values join both orders into one side
-                    facts["agreement"] = self._mean_facts(self._agreement)
+                    facts["agreement"] = told_mean(self._share(_AGREEMENT, "no pair was judged in both orders"))
         return facts
 
     def _mean_facts(self, mean: ScatteredMean) -> dict[str, Any]:
         return told_mean(mean.estimate(self._clusters.unit))
+
+    def _share(self, name: str, none: str) -> Estimate:
+        found = as_share(self._shares[name].estimate(self._clusters.unit))
+        return replace(found, reason=none) if found.value is None else found
+
+    def _rate(self, name: str) -> dict[str, Any]:
+        """A share of replies, told beside its two counts."""
+        told = told_mean(self._share(name, "no reply could be read"))
+        mean, n = told.pop("mean"), told.pop("n")
+        violated = round(n * (mean or 0.0))
+        return {"trials": n, "violated": violated, "rate": violated / n if n else None, **told}
 
     def _shown(self) -> list[OutputField]:
         """The fields in the order of the report: the rubric's, but for the criterion that was asked for."""
@@ -321,40 +343,6 @@ def null_answers(item: Item, rubric: Rubric) -> list[str]:
     return [name for name in rubric.item.responses if item.fields.get(name, "") is None]
 
 
-def _scored(unit: Sequence[Verdict | None]) -> bool:
-    return bool(unit) and all(v is not None and v.status is Status.SCORED for v in unit)
-
-
-def preferred(unit: Sequence[Verdict | None], rubric: Rubric, value: ValueKind = "stated") -> str | None:
-    """The side that both orders of one pair prefer, a tie included.
-
-    Returns:
-        The side in the item's own order; `CHANGED` where the orders differ; None where an order is not scored, or
-        no side was asked for or named.
-    """
-    if rubric.preference is None or not _scored(unit):
-        return None
-    sides = _sides([v for v in unit if v is not None], rubric.preference, value)
-    if None in sides:
-        return None
-    return CHANGED if len(set(sides)) > 1 else str(sides[0])
-
-
-def _sides(unit: list[Verdict], name: str, value: ValueKind) -> list[Any]:
-    """The preferred side in each order; with expected values one side, from both orders' mean probabilities."""
-    if value == "stated":
-        return [verdict.value(name) for verdict in unit]
-    return [likeliest(unit, name)]
-
-
-def likeliest(unit: Sequence[Verdict], name: str) -> Any:
-    """The value of a field with the highest mean probability over the orders of a pair."""
-    total: Counter[Any] = Counter()
-    for outcome in (verdict.fields.get(name, FieldOutcome()) for verdict in unit):
-        total.update(outcome.distribution.probabilities if outcome.distribution else {outcome.value: 1.0})
-    return max(total, key=total.__getitem__)
-
-
 def composite(verdict: Verdict, rubric: Rubric, value: ValueKind = "stated") -> float | None:
     """Weighted mean of a verdict's criteria; None when the rubric has no weights or any criterion is missing."""
     weights = weights_of(rubric)
@@ -382,11 +370,6 @@ def _composite(verdict: Verdict, weights: Mapping[str, float], value: ValueKind)
             return None
         total += weight * picked
     return total
-
-
-def _rate(violated: Counter[bool]) -> dict[str, Any]:
-    trials = violated.total()
-    return {"trials": trials, "violated": violated[True], "rate": violated[True] / trials if trials else None}
 
 
 def row_summary(

@@ -238,7 +238,9 @@ def _confusion(how: Measured, said: Said) -> dict[str, Any] | None:
         return None
     second = _NO_PEOPLE if len(said.people) > 1 else said.people[0]
     rows, names = said.rows, list(said.people)
+    missing: dict[str, int] | None = None
     if said.judge:
+        missing = dict(Counter(reason for row in said.rows if (reason := _left_out(row[0], row[1:]))))
         rows = [[row[0], most_common(row[1:])] for row in said.rows]
         names = [JUDGE, second if second != JUDGE else said.persons[0]]
     ratings = Ratings.of(rows, "nominal", categories=how.categories, raters=names)
@@ -249,8 +251,18 @@ def _confusion(how: Measured, said: Said) -> dict[str, Any] | None:
         "categories": list(table.categories),
         "counts": [list(row) for row in table.counts],
         "n": table.n,
-        "missing": table.missing,
+        "missing": table.missing if missing is None else missing,
     }
+
+
+def _left_out(judge: Any, people: Sequence[Any]) -> str:
+    """Why a unit is in no cell of the judge's confusion table; "" where it is in one."""
+    lacking = [
+        who for who, none in (("judge", judge is None), ("people", not any(v is not None for v in people))) if none
+    ]
+    if lacking:
+        return f"no value by {' or '.join(lacking)}"
+    return "" if most_common(people) is not None else "people divided evenly"
 
 
 def most_common(values: Sequence[Any]) -> Any:

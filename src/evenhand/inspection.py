@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from evenhand.backend import Request
 from evenhand.errors import UnknownNameError
-from evenhand.facts import CHANGED, null_answers, preferred
+from evenhand.facts import null_answers
 from evenhand.item import Item
 from evenhand.judging import Exchange, first_request, reply_text
 from evenhand.manifest import keys_of, stored_rubric
@@ -18,6 +18,7 @@ from evenhand.prompt import re_ask
 from evenhand.rubric.model import Rubric
 from evenhand.rules import compile_rubric
 from evenhand.settle import Question, complaints, question, settle
+from evenhand.sides import CHANGED, preferred
 from evenhand.store import Store
 from evenhand.trial import Trial, TrialKey
 from evenhand.verdict import Verdict, reply_to_plain, verdict_to_plain

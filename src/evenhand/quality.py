@@ -139,7 +139,7 @@ def _candidate(run: Run, source: Any, map: Mapping[str, str] | None, value: fact
     with Store.open(run.folder) as store:
         said = judged(store, run.rubric, value)
         texts = {item.id: fields_digest(item.fields) for item in store.items() if item.fields}
-        told = service_facts(store, run.rubric, summary, value)
+        told = service_facts(store, run.rubric, summary)
     labels = None
     if source is not None:
         labels = read_labels(str(source) if isinstance(source, Path) else source, run.rubric, mapping=map)

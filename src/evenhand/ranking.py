@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from evenhand.controls import control_names, difference, unavailable
 from evenhand.errors import InputError, ItemError, Problem
-from evenhand.facts import CHANGED, NOT_VALIDATED, ValueKind, preferred
+from evenhand.facts import NOT_VALIDATED, ValueKind
 from evenhand.item import Item
 from evenhand.item_values import Mistake, read_id
 from evenhand.keywords import number, texts
 from evenhand.pairing import COLUMNS, split_pair_id
 from evenhand.rubric.model import Rubric
+from evenhand.sides import CHANGED, preferred
 from evenhand.slices import label
 from evenhand.sources import bad_row, open_source
 from evenhand.stats.means import ClusteredMean

@@ -100,7 +100,7 @@ class ReportedRun:
             "run": self.name,
             "plan": _plan(self.store.manifest),
             "summary": summary,
-            "service": service_facts(self.store, self.rubric, summary, self.value),
+            "service": service_facts(self.store, self.rubric, summary),
             "by": {column: self._summary_by(column) for column in self.by},
             "distributions": {name: _told(self.rows.distributions[name], fields[name]) for name in fields},
             "distributions_by": {

@@ -203,3 +203,8 @@ def _require_same_question(asked: dict[str, str], item: Item, rubric: Rubric, ru
     if item.fields and asked.setdefault(item.id, question := question_of(item, rubric)) != question:
         hint = "runs are compared on the same questions: give each question one id, the same in both files"
         raise InputError(f"item {item.id} of {run} asks another question than the item of that id before", hint=hint)
+
+
+def word_of(by: str) -> Literal["higher", "better"]:
+    """What the greater score of two is: of systems the better answers', of runs, as of judges, the higher only."""
+    return "higher" if by == "run" else "better"

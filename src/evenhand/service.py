@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from evenhand import facts
 from evenhand.rubric.model import Rubric
 from evenhand.stats.estimates import Estimate
 from evenhand.stats.resample import share_interval
 from evenhand.store import Store
-from evenhand.tasks import Clusters
+from evenhand.tasks import Clusters, of_told
 from evenhand.trial import TrialKey
 from evenhand.verdict import Status
 
@@ -39,28 +38,25 @@ class _Share:
         return share_interval(self._values, ids if self._values else None).of_unit(unit)
 
 
-def service_facts(
-    store: Store, rubric: Rubric, summary: Mapping[str, Any], value: facts.ValueKind = "stated"
-) -> dict[str, Any]:
+def service_facts(store: Store, rubric: Rubric, summary: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of a run that need no labels, as plain data.
 
     Args:
         store: The open run.
         rubric: Its rubric.
         summary: Its figures, of `evenhand.facts.summary`.
-        value: As for the summary.
 
     Returns:
-        judge, set, planned, scored, failures, ``failed`` (share of asked units, both orders of a pair one unit, that
-        are not scored; bad rows and what was never asked count for nothing), ``violated`` (share of the judge's
-        readable replies that break a rule, after the re-ask), ``consistency`` (share of pairs whose side stays when
-        the order changes; None without both orders, and for expected values), cost_usd, cost_per_1000_items (of items
-        asked; None: unknown), latency_s (median, p95: seconds a trial, its re-ask included; n trials whose latency is
-        known), tokens, calls.
+        judge, set, planned, scored, failures, ``failed`` (share of units that the judge was asked, both orders of a
+        pair one unit, that are not scored; bad rows, what was never asked and what is set in code count for nothing),
+        ``violated`` (share of the judge's readable replies that break a rule, after the re-ask), ``consistency``
+        (share of pairs judged in both orders whose side stays when the order changes: the summary's ``agreement``;
+        None where it has none), cost_usd, cost_per_1000_items (of items asked; None: unknown), latency_s (median,
+        p95: seconds a trial, its re-ask included; n trials whose latency is known), tokens, calls.
     """
     manifest = store.manifest
     orders = manifest["orders"]
-    failed, violated, steady = _Share(), _Share(), _Share()
+    failed = _Share()
     latency: list[float] = []
     clusters, asked = Clusters(rubric, manifest), 0
     for row, verdicts in store.verdicts():
@@ -70,21 +66,17 @@ def service_facts(
         cluster = clusters.of(row.item)
         units = [[verdicts.get(TrialKey(row.item.id, o, r)) for o in orders] for r in range(manifest["repeats"])]
         whole = [[v for v in unit if v is not None] for unit in units if None not in unit]
+        whole = [unit for unit in whole if any(v.by_judge for v in unit)]
         failed.add(cluster, [any(v.status is not Status.SCORED for v in unit) for unit in whole])
-        answered = [v for v in verdicts.values() if v.calls]
-        violated.add(cluster, [bool(v.broken) for v in answered if v.status is Status.SCORED])
-        sides = [facts.preferred(unit, rubric, value) for unit in units]
-        steady.add(cluster, [side != facts.CHANGED for side in sides if side is not None])
-        latency += [v.usage.latency_s for v in answered if v.usage.latency_s is not None]
-    cost = summary["cost_usd"]
-    both = rubric.preference is not None and len(orders) > 1 and value == "stated"
+        latency += [v.usage.latency_s for v in verdicts.values() if v.calls and v.usage.latency_s is not None]
+    cost, violated, steady = summary["cost_usd"], summary["violation_rate"]["after_re_ask"], summary.get("agreement")
     return {
         "judge": manifest["judge"]["spec"],
         "set": {"data": _data(manifest), "rubric": rubric.name, "version": rubric.version},
         **{name: summary[name] for name in ("planned", "scored", "failures", "tokens", "calls", "cost_usd")},
         "failed": failed.estimate(clusters.unit).as_dict(),
-        "violated": violated.estimate(clusters.unit).as_dict(),
-        "consistency": steady.estimate(clusters.unit).as_dict() if both else None,
+        "violated": of_told({**violated, "mean": violated["rate"], "n": violated["trials"]}).as_dict(),
+        "consistency": of_told(steady).as_dict() if steady else None,
         "cost_per_1000_items": None if cost is None or not asked else 1000 * cost / asked,
         "latency_s": _latency(latency),
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from evenhand.facts import ValueKind, composite, likeliest, pick
+from evenhand.facts import ValueKind, composite, pick
 from evenhand.item_values import Image, Turn
 from evenhand.rubric.model import Rubric
+from evenhand.sides import likeliest
 from evenhand.store import Store, StoredRow
 from evenhand.trial import TrialKey
 from evenhand.verdict import Status, Verdict

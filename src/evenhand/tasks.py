@@ -242,13 +242,22 @@ def robustness(groups: Iterable[Sequence[float]]) -> dict[str, Any]:
 
 
 def told_mean(estimate: Estimate) -> dict[str, Any]:
-    """An estimate of a mean as plain data: mean, ci, n, items (clusters), cluster (what one is), note."""
+    """An estimate of a mean as plain data: mean, ci, n, items (clusters), cluster (what one is), method, note."""
     interval = None if estimate.low is None else [estimate.low, estimate.high]
     facts: dict[str, Any] = {"mean": estimate.value, "ci": interval, "n": estimate.n, "items": estimate.clusters}
-    facts["cluster"] = estimate.unit
+    facts |= {"cluster": estimate.unit, "method": estimate.method}
     if estimate.note:
         facts["note"] = estimate.note
     return facts
+
+
+def of_told(facts: Mapping[str, Any]) -> Estimate:
+    """The estimate that `told_mean` told, but for its standard error."""
+    note, ci = facts.get("note", ""), facts["ci"]
+    return Estimate(
+        facts["mean"], tuple(ci) if ci else None, facts["n"], facts["items"], method=facts["method"],
+        reason="" if ci else note, warnings=(note,) if ci and note else (), unit=facts["cluster"],
+    )  # fmt: skip
 
 
 def score_bounds(rubric: Rubric) -> tuple[float, float] | None:

@@ -204,6 +204,11 @@ class Verdict(Struct, frozen=True, gc=False):
         return outcome.value if outcome is not None else None
 
     @property
+    def by_judge(self) -> bool:
+        """Whether the judge was asked, in vain or not; else the verdict is set in code."""
+        return self.calls > 0 or self.status is not Status.SCORED
+
+    @property
     def broken(self) -> tuple[str, ...]:
         """Ids of the broken rules of severity "violation"."""
         return tuple(v.rule for v in self.violations if v.severity == "violation")

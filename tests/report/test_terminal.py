@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from evenhand import write_report
 from evenhand._words import visible
 from evenhand.api import make_spec
 from evenhand.cli.main import run as command
@@ -59,8 +60,11 @@ def test_what_the_re_ask_mended_is_told(tmp_path: Path) -> None:
     lie, good = {"reason": "r", "truth": 0, "style": 4}, {"reason": "r", "truth": 3, "style": 2}
     judge = write_script(tmp_path / "s.jsonl", ("What is 1?", lie), (None, good), times=1)
     run_it(rows(4), TWO, judge, tmp_path / "run")
-    told = "replies that violate a rule: 1 of 4 (25.0%) before the re-ask, 0 of 4 (0.0%) after it"
-    assert told in _printed(tmp_path / "run")
+    told = (
+        "replies that violate a rule: 1 of 4 (25.0%, 1.6% to 86.9%) before the re-ask, 0 of 4 (0.0%, 0.0% to 71.7%) "
+        "after it"
+    )
+    assert told in " ".join(_printed(tmp_path / "run").split())
 
 
 def test_a_run_without_rows_has_no_coverage(tmp_path: Path) -> None:
@@ -80,9 +84,21 @@ def test_names_are_never_markup(tmp_path: Path) -> None:
 
 def test_preferences_and_flips(tmp_path: Path) -> None:
     """Pairs are told with their sides and how many changed with the order."""
-    pairs = [{"id": str(k), "prompt": "p", "response_a": "x", "response_b": "y"} for k in range(3)]
+    pairs = [{"id": str(k), "prompt": f"p{k}", "response_a": "x", "response_b": "y"} for k in range(3)]
     run_it(pairs, rubric(PAIR), "fake:first", tmp_path / "run")
-    assert "preferred: A 0  B 0  tie 0  changed with the order 3" in _printed(tmp_path / "run")
+    told = _printed(tmp_path / "run")
+    assert "preferred: A 0  B 0  tie 0  changed with the order 3" in told
+    assert "same side in both orders: 0.00 (0.00 to " in told and ", n 3; share, Wilson interval clustered by " in told
+
+
+def test_one_order_says_what_was_not_controlled(tmp_path: Path) -> None:
+    """Pairs that were asked in one order say that nothing tells the side from the place."""
+    pairs = [{"id": str(k), "prompt": "p", "response_a": "x", "response_b": "y"} for k in range(3)]
+    run_it(pairs, rubric(PAIR), "fake:first", tmp_path / "run", orders="ab")
+    assert "asked in one order only: position bias was not controlled" in _printed(tmp_path / "run")
+    report = write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Asked in one order only: position bias was not controlled." in report
+    assert "the same in" not in report
 
 
 def test_an_item_not_asked_yet_says_so() -> None:

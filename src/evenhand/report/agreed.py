@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from evenhand._words import counted, rounded
-from evenhand.report.cells import estimate_cells
+from evenhand.report.cells import estimate_cells, estimate_methods, estimate_warnings, left_out_words
 from evenhand.report.tables import Figures
 
 _TITLES = {
@@ -35,7 +35,6 @@ _SIDES = {
     "gap": "difference",
     "together": "people together",
 }
-_INTERVALS = ("BCa", "percentile", "Wilson", "t interval", "no disagreement seen")  # how methods of intervals begin
 _PUBLISHED = ("mae", "pearson", "spearman", "kendall", "fuzzy", "strict")
 
 
@@ -78,17 +77,12 @@ def note_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
     """Why figures are lacking, and why to read them with care; each once."""
     figures = list(figures)
     lines = [f"- {escape(text)}" for text in dict.fromkeys(e["reason"] for e in figures) if text]
-    return lines + [f"warning: {escape(text)}" for text in dict.fromkeys(w for e in figures for w in e["warnings"])]
+    return lines + [escape(line) for line in estimate_warnings(figures)]
 
 
 def method_lines(figures: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How intervals were made, each kind once; what a figure is called is left out."""
-    kinds: dict[str, None] = {}
-    for one in figures:
-        if one["ci"] is not None:
-            at = next((at for word in _INTERVALS if (at := one["method"].find(word)) >= 0), 0)
-            kinds.setdefault(one["method"][at:])
-    return [f"95% intervals: {escape('; '.join(kinds))}"] if kinds else []
+    """How intervals were made, as `evenhand.report.cells.estimate_methods` has it."""
+    return [escape(line) for line in estimate_methods(figures)]
 
 
 def confusion_table(told: Mapping[str, Any]) -> Figures:
@@ -109,6 +103,8 @@ def _print_fields(fields: Mapping[str, Any], console: Console) -> None:
         console.print(_table(name, told))
         if told["confusion"] is not None:
             console.print(confusion_table(told["confusion"]))
+            for line in left_out_words(name, told["confusion"]):
+                console.print(escape(line))
         for line in _lines(told):
             console.print(line)
     if not fields:

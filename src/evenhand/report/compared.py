@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.text import Text
 
 from evenhand._words import counted, rounded, span
-from evenhand.report.cells import mean_cells
+from evenhand.report.cells import comparison_methods, mean_cells
 from evenhand.report.tables import Figures
+from evenhand.scores import word_of
 
 
 def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
@@ -31,12 +32,12 @@ def print_comparison(facts: Mapping[str, Any], console: Console) -> None:
         for told in facts["comparisons"]:
             if told["measure"] == measure:
                 console.print(f"  {told['verdict']}", markup=False)
-                console.print(f"    {_basis(told, facts['margin'])}", markup=False)
-    for line in _methods(facts["comparisons"]):
+                console.print(f"    {_basis(told, facts['margin'], word_of(facts['by']))}", markup=False)
+    for line in comparison_methods(facts["comparisons"]):
         console.print(line, markup=False)
 
 
-def _basis(told: Mapping[str, Any], margin: float) -> str:
+def _basis(told: Mapping[str, Any], margin: float, word: str) -> str:
     """What an answer rests on, and what could be missed."""
     noun = "item" if told["difference"]["cluster"] == "item" else "question"
     questions = f"{counted(told['questions'], noun)} answered by both"
@@ -45,12 +46,15 @@ def _basis(told: Mapping[str, Any], margin: float) -> str:
     behind = (told["difference"]["value"] or 0) < 0  # the answer names the one with the higher mean first
     if told["paired"]:
         better, worse = (told["losses"], told["wins"]) if behind else (told["wins"], told["losses"])
-        shown = f"{questions}: {better} better, {told['ties']} equal, {worse} worse"
+        shown = (
+            f"{questions}: {better} {word}, {told['ties']} equal, {worse} {'lower' if word == 'higher' else 'worse'}"
+        )
         if told["unlike"]:
             a, b = map(rounded, told["means"])
             shown += f"; their means there {a} ({told['a']}) and {b} ({told['b']})"
     else:
-        shown = f"not paired ({questions})"
+        sides = " and ".join(f"{told['sides'][k]} of {told[k]}" for k in ("b", "a"))
+        shown = f"not paired ({questions}; scores: {sides})"
     if told["effect"] is not None:
         shown += f"; effect {rounded(abs(told['effect']))} standard deviations"
     if told["superiority"] and told["superiority"]["ci"]:
@@ -62,19 +66,6 @@ def _basis(told: Mapping[str, Any], margin: float) -> str:
     if told["detectable"] is not None:
         shown += f"; 80 % power for a difference of {rounded(told['detectable'])}"
     return shown + (f"; {told['note']}" if told["note"] and told["p"] is not None else "")
-
-
-def _methods(comparisons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The tests, and how intervals were made: each once."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for told in comparisons:
-        how = [told["test"]] if told["p"] is not None else []
-        how += [told["difference"]["method"]] if told["difference"]["ci"] is not None else []
-        if how := [*how, *told["difference"]["warnings"]]:
-            found.setdefault(tuple(how), []).append(f"{told['b']} and {told['a']}, {told['measure']}")
-    for method, where in found.items():
-        place = f" of {'; '.join(where)}" if len(found) > 1 and len(where) <= len(comparisons) / 2 else ""
-        yield f"method{place}: {'; '.join(method)}"
 
 
 def _odds(told: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from evenhand._words import percent, rounded, span, usd
 from evenhand.facets import Facet
 from evenhand.report.cells import estimate_cells, mean_cells
 from evenhand.rubric.model import Rubric
+from evenhand.scores import word_of
 from evenhand.tasks import composite_bounds
 
 MEANS = ("", "mean", "95% interval", "n")
@@ -78,12 +79,6 @@ def count(n: int | None, *facets: Facet) -> Cell:
     return Cell(f"{n:,}", facets if n else (), n)
 
 
-def with_mean(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a summary that are means, the composite first."""
-    found = {"composite": part["composite"]} if part["composite"] else {}
-    return found | {n: f for n, f in {**part["criteria"], **part["fields"]}.items() if "mean" in f}
-
-
 def scale_of(rubric: Rubric, name: str) -> tuple[float, float] | None:
     """The ends of the scale of a field with numbers, or of the composite."""
     if name == "composite":
@@ -139,35 +134,72 @@ def differences(told: Mapping[str, Any], where: Callable[[str], Facet], run: tup
         where: The facet of the verdicts of a system.
         run: What all verdicts have.
     """
-    unit = "items" if told["paired_by"] == "id" else "questions"
-    columns = ["", "difference", "95% interval", "p (Holm)", unit, f"{unit} more to settle it", "shown to be better"]
-    measures = dict.fromkeys(one["measure"] for one in told["comparisons"])
+    shown = f"shown to be {word_of(told['by'])}"
     tables = []
-    for measure in measures:
-        compared = [one for one in told["comparisons"] if one["measure"] == measure]
-        ends = [abs(end) for one in compared for end in one["difference"]["ci"] or ()]
-        rows = [_difference(one, where, run, told["paired_by"]) for one in compared]
-        how = f"on the same {unit}" if any(one["paired"] for one in compared) else f"not paired: too few common {unit}"
-        caption = f"{measure}: differences, {how}"
-        reach = max(ends, default=0.0)
-        tables.append(Table(caption, columns, rows, "means" if reach else None, (-reach, reach) if reach else None))
+    for measure in dict.fromkeys(one["measure"] for one in told["comparisons"]):
+        for paired in (True, False):
+            compared = [o for o in told["comparisons"] if o["measure"] == measure and o["paired"] == paired]
+            if compared:
+                tables.append(_differences(measure, compared, _Pairing(told["paired_by"], paired, shown), where, run))
     return tables
 
 
+@dataclass(frozen=True, slots=True)
+class _Pairing:
+    """What the rows of a table of differences rest on.
+
+    Attributes:
+        by: What answers are paired by.
+        paired: Whether they are.
+        shown: Heading of the last column.
+    """
+
+    by: Literal["id", "question"]
+    paired: bool
+    shown: str
+
+    @property
+    def unit(self) -> str:
+        """What a pair is one of."""
+        return "items" if self.by == "id" else "questions"
+
+
+def _differences(
+    measure: str,
+    compared: Sequence[Mapping[str, Any]],
+    how: _Pairing,
+    where: Callable[[str], Facet],
+    run: tuple[Facet, ...],
+) -> Table:
+    unit = how.unit
+    ns = [unit] if how.paired else [f"{unit} of the first", f"{unit} of the second"]
+    columns = ["", "difference", "95% interval", "p (Holm)", *ns, f"{unit} more to settle it", how.shown]
+    ends = [abs(end) for one in compared for end in one["difference"]["ci"] or ()]
+    rows = [_difference(one, where, run, how) for one in compared]
+    told = f"on the same {unit}" if how.paired else f"not paired: too few {unit} with scores of both"
+    reach = max(ends, default=0.0)
+    scale = (-reach, reach) if reach else None
+    return Table(f"{measure}: differences, {told}", columns, rows, "means" if reach else None, scale)
+
+
 def _difference(
-    one: Mapping[str, Any], where: Callable[[str], Facet], run: tuple[Facet, ...], by: Literal["id", "question"]
+    one: Mapping[str, Any], where: Callable[[str], Facet], run: tuple[Facet, ...], how: _Pairing
 ) -> list[Cell]:
-    either = (where(one["a"]), where(one["b"]))
-    shared = Cell("", (*run, Facet("valued", one["measure"])), either=either, same=by)
-    to = shared if one["paired"] else replace(shared, same="")
+    valued = (*run, Facet("valued", one["measure"]))
+    to = Cell("", valued, either=(where(one["a"]), where(one["b"])), same=how.by if how.paired else "")
     difference, p = one["difference"], one["p_adjusted"]
     interval = span(difference["ci"], 3) if difference["ci"] else str(difference["reason"])
     value = difference["value"]
+    if how.paired:
+        ns = [Cell(f"{one['pairs']:,}", value=one["pairs"]).leading(to if one["pairs"] else Cell(""))]
+    else:
+        sides = [(one["sides"][k], Cell("", valued, either=(where(one[k]),), same=how.by)) for k in ("b", "a")]
+        ns = [Cell(f"{n:,}", value=n).leading(side if n else Cell("")) for n, side in sides]
     figures = [
         Cell("-") if value is None else Cell(rounded(value, 3, sign=True), value=value).leading(to),
         Cell(interval).leading(to) if difference["ci"] else Cell(interval),
         Cell("-") if p is None else Cell(chance(p), value=p).leading(to),
-        Cell(f"{one['pairs']:,}", value=one["pairs"]).leading(shared if one["pairs"] else Cell("")),
+        *ns,
         Cell("-") if one["more"] is None else Cell(f"{one['more']:,}", value=one["more"]).leading(to),
     ]
     return [Cell(f"{one['b']} less {one['a']}"), *figures, Cell(one["better"] or "neither")]

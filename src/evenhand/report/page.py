@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from evenhand._words import failure
 from evenhand.beside import Beside
-from evenhand.facets import USAGE, Facet, FacetTable, Row
+from evenhand.facets import ASKED, JUDGED, USAGE, Facet, FacetTable, Row
 from evenhand.report.figures import Cell, Section, Table
 from evenhand.report.sections import Sections
 from evenhand.report.together import together
@@ -38,8 +38,8 @@ _MOST_STATICS = 64
 #: What nearly all rows have, or too much of to be chosen from a list: figures lead to it all the same.
 _HIDDEN = [
     Facet("count", name)
-    for name in ("planned", "rows_scored", "bad_rows", "side known", "asked", "calls", "known latency",
-                 "readable first replies", "readable replies")
+    for name in ("planned", "rows_scored", "bad_rows", "trials", "trials_asked", JUDGED, "asked", ASKED, "calls",
+                 "known latency", "readable first replies", "readable replies")
 ]  # fmt: skip
 _UNLISTED = ("valued", "confusion")
 _GROUPS = {
@@ -47,6 +47,13 @@ _GROUPS = {
     "preferred": "preferred", "column": "column", "value": "value", "unread": "no value", "preset": "set in code",
     "valued": "has a value", "label": "people", "system": "system", "confusion": "people",
 }  # fmt: skip
+
+
+#: Which values figures are made of.
+VALUES = {
+    "stated": "Figures are made of the values that the judge gave.",
+    "expected": "Figures are made of the means over the probabilities that the judge gave its values.",
+}
 
 
 def write_page(reported: Reported, path: Path, *, charts: bool = False) -> None:
@@ -309,7 +316,7 @@ def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequ
         pieces = Sections(facts, run.rubric, several=several).lead()
         line = "".join(_bidi(piece) if isinstance(piece, str) else links.html(piece) for piece in pieces)
         lead += _tag("p", *((_bidi(run.name), ": ") if several else ()), line)
-    made = f"Figures of {told['value']} values, written by evenhand {version('evenhand')}. "
+    made = f"{VALUES[told['value']]} Written by evenhand {version('evenhand')}. "
     note = "Every underlined number leads to the verdicts behind it; every verdict to its prompt and raw replies."
     contents = [_tag("a", _bidi(name), href=f"#part-{number}") for number, name in enumerate(parts)]
     contents.append(_tag("a", "All items", href="#items"))

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evenhand._words import failure, percent
-from evenhand.facets import USAGE, Facet, confusion
+from evenhand.facets import JUDGED, USAGE, Facet, confusion
+from evenhand.report.cells import (
+    ONE_ORDER,
+    comparison_methods,
+    estimate_methods,
+    estimate_warnings,
+    left_out_words,
+    mean_methods,
+    share_methods,
+    unfinished,
+    with_mean,
+)
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -21,7 +32,6 @@ from evenhand.report.figures import (
     scale_of,
     seconds,
     share,
-    with_mean,
 )
 from evenhand.rubric.model import Rubric
 
@@ -71,7 +81,9 @@ class Sections:
         ]
         if told["null_answers"]:
             counts.append([Cell("answers that are null: no text at all"), self._count("null_answers")])
-        notes = [self._validation()]
+        notes = [self._validation(), *mean_methods(with_mean(told).values())]
+        if unfinished(told):
+            notes.append(f"Unfinished: {told['trials_asked']:,} of {told['trials']:,} trials asked.")
         if told["planned"] and not told["scored"]:
             notes.append("Nothing was scored: this run says nothing about its items.")
         return Section("Headline", notes, [*self._means(), Table("Coverage", ["", "n"], counts)])
@@ -87,7 +99,9 @@ class Sections:
         rows = self._n(told["rows"], Facet("run", self._told["run"]))
         of = ["no rows"] if told["coverage"] is None else ["coverage ", self.coverage(), " of ", rows, " rows"]
         by = f"{rubric['name']} version {rubric['version']} judged by {told['judge']['spec']}: "
-        return [by, self._count("scored"), " of ", self._count("planned"), " scored; ", *of, f"; {validated}"]
+        asked = [self._count("trials_asked"), " of ", self._count("trials"), " trials asked; "]
+        left = ["unfinished: ", *asked] if unfinished(told) else []
+        return [by, *left, self._count("scored"), " of ", self._count("planned"), " scored; ", *of, f"; {validated}"]
 
     def _means(self) -> list[Table]:
         """Figures of all fields with numbers, the composite first; shares are under distributions."""
@@ -95,7 +109,7 @@ class Sections:
         for name, fact in with_mean(self._summary).items():
             missing = sum(fact.get("failures", {}).values())
             cells = mean_row(name, fact, self._to(Facet("valued", name)))
-            rows.append([*cells, self._n(missing, Facet("unread", name)) if name != "composite" else Cell("")])
+            rows.append([*cells, self._n(missing, Facet("unread", name)) if name != "composite" else Cell("-")])
         if not rows:
             return []
         bounds = [c.scale for c in self._rubric.criteria if c.scale.numeric]
@@ -164,13 +178,15 @@ class Sections:
                 tables.append(self._mean_by(column, name))
             if name in self._told["distributions"]:
                 values = list(self._told["distributions"][name])
-                cells = [
-                    [Cell(part), *(self._n(of[name][v], Facet("column", column, part), Facet("value", name, v))
-                                   for v in values)]
-                    for part, of in spread.items()
-                ]  # fmt: skip
-                tables.append(Table(f"{name} by {column}, verdicts by value", ["", *values], cells, "shares"))
-        return Section(f"By {column}", [], tables)
+                cells = []
+                for part, of in spread.items():
+                    where = Facet("column", column, part)
+                    counts = [self._n(of[name][v], where, Facet("value", name, v)) for v in values]
+                    n = self._n(sum(of[name].values()), where, Facet("valued", name))
+                    cells.append([Cell(part), *counts, n])
+                tables.append(Table(f"{name} by {column}, verdicts by value", ["", *values, "n"], cells, "shares"))
+        notes = mean_methods(fact for part in told.values() for fact in with_mean(part).values())
+        return Section(f"By {column}", notes, tables)
 
     def _mean_by(self, column: str, name: str) -> Table:
         rows = []
@@ -187,19 +203,21 @@ class Sections:
             return None
         whole = self._rubric.aggregate.composite
         measure = "composite" if whole else next(c.name for c in self._rubric.criteria if c.scale.numeric)
-        rows = []
+        rows: list[list[Cell]] = []
+        shown: list[Mapping[str, Any]] = []
         for category, means in (*told["categories"].items(), (None, told["overall"])):
             members = [n for n, task in told["tasks"].items() if category in (None, task["category"])]
             either = tuple(Facet("column", told["by"], name) for name in members) if category is not None else ()
             to = Cell("", (*self._run, Facet("valued", measure)), either=either)
-            rows += [
-                mean_row(f"{category or 'all'}, mean of {kind}s", means[f"{kind}_mean"], to)
-                for kind in ("item", "task")
-                if f"{kind}_mean" in means
-            ]
+            for kind in ("item", "task"):
+                if fact := means.get(f"{kind}_mean"):
+                    shown.append(fact)
+                    rows.append(mean_row(f"{category or 'all'}, mean of {kind}s", fact, to))
         caption = f"{measure} by category of {told['by']}"
         scale = scale_of(self._rubric, measure)
-        return Section("By category", [], [Table(caption, MEANS, rows, "means" if scale else None, scale)])
+        return Section(
+            "By category", mean_methods(shown), [Table(caption, MEANS, rows, "means" if scale else None, scale)]
+        )
 
     def _sides(self) -> list[str]:
         if "preference" not in self._summary:
@@ -217,7 +235,9 @@ class Sections:
         if told is None:
             return Section("Systems compared", [f"Systems are not compared: {note}."]) if note else None
         column = self._told["comparison"]["by"]
-        return Section("Systems compared", [], differences(told, lambda name: Facet("column", column, name), self._run))
+        notes = [*comparison_methods(told["comparisons"]), *told["warnings"]]
+        tables = differences(told, lambda name: Facet("column", column, name), self._run)
+        return Section("Systems compared", notes, tables)
 
     def _standings(self) -> Section | None:
         told = self._told["ranking"]
@@ -234,23 +254,23 @@ class Sections:
             ]
             rows.append([Cell(one["system"]), rate, interval, *counts])
         columns = ["", "win rate", "95% interval", "n", "wins", "ties", "losses", "changed with the order"]
-        return Section("Systems ranked", [told["method"]], [Table("Win rates", columns, rows)])
+        rough = dict.fromkeys(one["note"] for one in told["systems"] if one["ci"] and one["note"])
+        return Section("Systems ranked", [told["method"], *rough], [Table("Win rates", columns, rows)])
 
     def _orders(self) -> Section | None:
         told = self._summary
         if "preference" not in told:
             return None
-        tables = [Table("Preferred side, the same in every order", self._sides_of(), [self._sides_row()], "shares")]
-        if told.get("agreement"):
-            columns = ["", "share", "95% interval", "n"]
-            tables.append(
-                Table(
-                    "Steadiness",
-                    columns,
-                    [mean_row("same side in both orders", told["agreement"], self._to(Facet("count", "side known")))],
-                )
-            )
-        return Section("Preference and order", [], tables)
+        one_order = "flips" not in told
+        caption = f"Preferred side, {'asked in one order only' if one_order else 'the same in both orders'}"
+        tables = [Table(caption, self._sides_of(), [self._sides_row()], "shares")]
+        notes = [f"{ONE_ORDER[0].upper()}{ONE_ORDER[1:]}."] if one_order else []
+        if steady := told.get("agreement"):
+            notes.append("Steadiness counts the pairs that the judge judged in both orders, none that is set in code.")
+            notes += share_methods(steady)
+            row = mean_row("same side in both orders", steady, self._to(Facet("count", JUDGED)))
+            tables.append(Table("Steadiness", ["", "share", "95% interval", "n"], [row]))
+        return Section("Preference and order", notes, tables)
 
     def _sides_of(self) -> list[str]:
         return ["", *self._summary["preference"], *(["changed with the order"] if "flips" in self._summary else [])]
@@ -270,25 +290,30 @@ class Sections:
                 for rule, n in found
             ]
         tables = [Table("Rules broken", ["", "severity", "verdicts", "what it says"], rows)] if rows else []
-        cells = []
+        cells, methods = [], list[str]()
         for when, replies in (("before", "first replies"), ("after", "replies")):
             rate = self._summary["violation_rate"][f"{when}_re_ask"]
             broken, read = Facet("count", f"{replies} that break a rule"), Facet("count", f"readable {replies}")
-            counted = [self._n(rate["violated"], broken), self._n(rate["trials"], read)]
-            cells.append([Cell(f"{when} the re-ask"), *counted, share(rate["rate"], self._to(read))])
-        tables.append(Table("Readable replies that break a rule", ["", "break", "of", "share"], cells))
-        counts = [Cell("verdicts that contradict themselves"), self._count("inconsistent")]
-        tables.append(Table("Consistency", ["", "n"], [counts, [Cell("re-asked"), self._count("re_asked")]]))
-        return Section("Rules", [] if rows else ["No rule is broken."], tables)
+            counts = [self._n(rate["violated"], broken), self._n(rate["trials"], read)]
+            ends = " to ".join(map(percent, rate["ci"])) if rate["ci"] else rate.get("note", "")
+            interval = Cell(ends).leading(self._to(read)) if rate["ci"] else Cell(ends)
+            cells.append([Cell(f"{when} the re-ask"), *counts, share(rate["rate"], self._to(read)), interval])
+            methods += share_methods(rate)
+        columns = ["", "break", "n", "share", "95% interval"]
+        tables.append(Table("Readable replies that break a rule", columns, cells))
+        broken_by = [Cell("verdicts that contradict themselves"), self._count("inconsistent")]
+        tables.append(Table("Consistency", ["", "n"], [broken_by, [Cell("re-asked"), self._count("re_asked")]]))
+        return Section("Rules", [*([] if rows else ["No rule is broken."]), *dict.fromkeys(methods)], tables)
 
     def _failures(self) -> Section:
         told = self._summary
         found = sorted(told["failures"].items(), key=lambda one: -one[1])
         rows = [
-            [Cell(failure(name)), self._n(n, Facet("failure", name)), Cell(told["errors"].get(name, ""))]
+            [Cell(failure(name)), self._n(n, Facet("failure", name)), Cell(told["errors"].get(name, "-"))]
             for name, n in found
         ]
-        tables = [Table("Not scored, by class", ["", "n", "example"], rows)] if rows else []
+        columns = ["", "n", "example"] if told["errors"] else ["", "n"]
+        tables = [Table("Not scored, by class", columns, [row[: len(columns)] for row in rows])] if rows else []
         unread = [
             [Cell(name), Cell(failure(class_)), self._n(n, Facet("unread", name, class_))]
             for name, fact in {**told["criteria"], **told["fields"]}.items()
@@ -325,16 +350,20 @@ class Sections:
         told = self._told["agreement"]
         if told is None:
             return Section("Agreement with people", [f"{self._summary['judge']['status']}: no labels were given"])
-        rows = []
+        rows, figures, notes = [], list[Mapping[str, Any]](), [f"people: {', '.join(told['people'])}"]
         for name, fact in told["fields"].items():
+            if fact["confusion"] is not None:
+                notes += left_out_words(name, fact["confusion"])
             judge, people = (self._to(_labels(name, what)) for what in ("judge and people", "two people or more"))
             for statistic, figure in fact["statistics"].items():
                 cells = [*estimated(figure["judge"], judge), *estimated(figure["people"], people)]
                 rows.append([Cell(name), Cell(statistic), *cells])
+                figures += [one for one in (figure["judge"], figure["people"]) if one is not None]
         columns = ["", "statistic", "judge and people", "95% interval", "n", "people among each other", "95% interval"]
         tables = [Table("Agreement", [*columns, "n"], rows), self._labelled(list(told["fields"]))]
         tables += [table for name, fact in told["fields"].items() if (table := self._confusion(name, fact)) is not None]
-        return Section("Agreement with people", [f"people: {', '.join(told['people'])}"], tables)
+        notes += [*estimate_methods(figures), *estimate_warnings(figures)]
+        return Section("Agreement with people", notes, tables)
 
     def _labelled(self, fields: Sequence[str]) -> Table:
         counts = self._told["labels"]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from evenhand._words import counted, failure, percent
-from evenhand.report.cells import mean_cells
+from evenhand.report.cells import ONE_ORDER, mean_cells, mean_methods, share_words, unfinished, with_mean
 from evenhand.report.tables import Figures
 from evenhand.report.tasks import print_tasks
 from evenhand.tasks import told_weights
@@ -96,7 +96,8 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
     if facts["planned"] and not facts["scored"]:
         console.print("[bold]nothing was scored: this run says nothing about its items[/]")
     console.print(_means_table(facts))
-    if line := _method_line(facts):
+    parts = [facts, *facts.get("by", {}).values()]
+    for line in mean_methods(fact for part in parts for fact in with_mean(part).values()):
         console.print(line)
     if facts["aggregate"]:
         print_tasks(facts["aggregate"], console)
@@ -113,8 +114,9 @@ def print_summary(facts: Mapping[str, Any], console: Console) -> None:
 
 def _coverage_line(facts: Mapping[str, Any]) -> str:
     coverage = facts["coverage"]
+    left = f"unfinished: {facts['trials_asked']} of {facts['trials']} trials asked; " if unfinished(facts) else ""
     share = "no rows" if coverage is None else f"coverage {percent(coverage)} of {counted(facts['rows'], 'row')}"
-    text = f"{facts['scored']} of {facts['planned']} scored; {share}"
+    text = f"{left}{facts['scored']} of {facts['planned']} scored; {share}"
     if facts["set_in_code"]:
         text += f"; {facts['set_in_code']} set in code"
     return text
@@ -133,13 +135,6 @@ def _means_table(facts: Mapping[str, Any]) -> Figures:
     return table
 
 
-def _method_line(facts: Mapping[str, Any]) -> str:
-    """How the intervals of means were made."""
-    every = [*facts["criteria"].values(), *facts["fields"].values(), facts["composite"]]
-    units = dict.fromkeys(fact["cluster"] for fact in every if fact and fact.get("ci"))
-    return f"95% intervals: Student's t, cut at the ends of the scale; clusters: {', '.join(units)}s" if units else ""
-
-
 def _missing(fact: Mapping[str, Any]) -> str:
     failures = ", ".join(f"{name} {n}" for name, n in fact["failures"].items())
     mass = fact.get("missing_mass", {}).get("mean")
@@ -153,12 +148,15 @@ def _in_code(fact: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
 def _preference_line(facts: Mapping[str, Any]) -> str:
     counts = "  ".join(f"{escape(side)} {n}" for side, n in facts["preference"].items())
-    flips = f"  changed with the order {facts['flips']}" if "flips" in facts else ""
-    return f"preferred: {counts}{flips}"
+    if "flips" not in facts:
+        return f"preferred: {counts}; {ONE_ORDER}"
+    steady = f"\nsame side in both orders: {share_words(facts['agreement'])}" if "agreement" in facts else ""
+    return f"preferred: {counts}  changed with the order {facts['flips']}{steady}"
 
 
 def _share(rate: Mapping[str, Any]) -> str:
-    share = "" if rate["rate"] is None else f" ({percent(rate['rate'])})"
+    ends = f", {' to '.join(map(percent, rate['ci']))}" if rate["ci"] else ""
+    share = "" if rate["rate"] is None else f" ({percent(rate['rate'])}{ends})"
     return f"{rate['violated']} of {rate['trials']}{share}"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from evenhand._words import rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
-from evenhand.facets import USAGE, Facet
+from evenhand.facets import ASKED, JUDGED, USAGE, Facet
+from evenhand.report.cells import with_mean
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -20,7 +21,6 @@ from evenhand.report.figures import (
     mean_row,
     scale_of,
     share,
-    with_mean,
 )
 from evenhand.rubric.model import Rubric
 
@@ -36,7 +36,7 @@ def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Sec
     yield _disagreement(told["together"], [run["run"] for run in told["runs"]])
     comparison = told["together"]["comparison"]
     if comparison is not None:
-        notes = ["Differences item by item; judges of the same answers differ in strictness, systems in quality."]
+        notes = ["Judges of the same answers differ in strictness, systems in quality: higher is not better by itself."]
         yield Section("Runs compared", notes, differences(comparison, lambda name: Facet("run", name)))
     else:
         yield Section("Runs compared", [f"Scores are not compared: {told['together']['comparison_note']}."])
@@ -65,9 +65,9 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
 def _shares(runs: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """Failures, broken rules and steadiness of each run."""
     for name, caption, of in (
-        ("failed", "Asked and not scored", "asked"),
+        ("failed", "Asked and not scored", ASKED),
         ("violated", "Readable replies that break a rule", "readable replies"),
-        ("consistency", "Same side in both orders", "side known"),
+        ("consistency", "Same side in both orders", JUDGED),
     ):
         rows = [
             [

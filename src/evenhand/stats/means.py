@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from evenhand.stats.estimates import CONFIDENCE, Estimate, few
 
@@ -103,6 +104,38 @@ class ScatteredMean(ClusteredMean):
         return total, were + len(values)
 
 
+def as_share(mean: Estimate) -> Estimate:
+    """A clustered mean of observations in 0..1 (a share, a rate) with a Wilson interval in place of its t interval.
+
+    Wilson's score interval at the effective sample size ``p (1 - p) / se^2``, with the clustered standard error and
+    Student's t with clusters - 1 degrees of freedom. It stays in 0..1 and is not empty at 0 and 1, where every
+    cluster counts as one observation.
+
+    Args:
+        mean: Of `ClusteredMean.estimate` or `evenhand.stats.resample.mean_interval`.
+
+    Returns:
+        No interval for one cluster, or without variation inside (0, 1).
+
+    Source: Wilson (1927); effective sample size as in Korn and Graubard (1998), "Confidence intervals for
+        proportions with small expected number of positive counts".
+    """
+    groups, p = mean.clusters, mean.value
+    if p is None or groups < 2 or (mean.se is None and 0 < p < 1):
+        return mean
+    size = p * (1 - p) / mean.se**2 if mean.se else groups
+    square = _t_quantile(groups - 1, mean.level) ** 2
+    centre = (p + square / (2 * size)) / (1 + square / size)
+    reach = math.sqrt(square * (p * (1 - p) / size + square / (4 * size * size))) / (1 + square / size)
+    return replace(
+        mean,
+        ci=(max(0.0, centre - reach), min(1.0, centre + reach)),
+        method=f"share, Wilson interval clustered by {mean.unit}",
+        reason="",
+        warnings=few(groups, mean.unit),
+    )
+
+
 def mean_of_means(means: Sequence[Estimate], bounds: tuple[float, float]) -> Estimate:
     """The unweighted mean of the means of independent tasks (strata), each one voice.
 
@@ -145,7 +178,7 @@ def joint_error(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float
     return math.sqrt(variance), _t_quantile(freedom) * math.sqrt(variance), freedom
 
 
-def _t_quantile(freedom: float) -> float:
+def _t_quantile(freedom: float, level: float = CONFIDENCE) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return float(stdtrit(freedom, 0.5 + level / 2))

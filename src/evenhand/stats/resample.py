@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri, stdtrit
 
 from evenhand.stats.estimates import CONFIDENCE, Estimate, few
+from evenhand.stats.means import as_share
 from evenhand.stats.table import Floats, Ints
 
 Sums = Any  #: shape (clusters, d): a float array, or a scipy.sparse matrix where d is large
@@ -233,9 +234,7 @@ def mean_interval(
 def share_interval(values: ArrayLike, clusters: Ints | None = None, *, level: float = CONFIDENCE) -> Estimate:
     """Mean of observations in 0..1 (a share, a rate) with a Wilson interval for clustered data.
 
-    Wilson's score interval at the effective sample size ``p (1 - p) / se^2``, with the clustered standard error
-    of `mean_interval` and Student's t with clusters - 1 degrees of freedom. It stays in 0..1 and is not empty at
-    0 and 1, where every cluster counts as one observation.
+    The array form of `evenhand.stats.means.as_share`, which says how.
 
     Args:
         values: Observations in 0..1, shape (n,), without NaN.
@@ -243,25 +242,8 @@ def share_interval(values: ArrayLike, clusters: Ints | None = None, *, level: fl
 
     Returns:
         No value without observations; no interval for one cluster, or without variation inside (0, 1).
-
-    Source: Wilson (1927); effective sample size as in Korn and Graubard (1998), "Confidence intervals for
-        proportions with small expected number of positive counts".
     """
-    plain = mean_interval(values, clusters, low=0.0, high=1.0, level=level)
-    groups, p = plain.clusters, plain.value
-    if p is None or groups < 2 or (plain.se is None and 0 < p < 1):
-        return plain
-    size = p * (1 - p) / plain.se**2 if plain.se else groups
-    square = float(stdtrit(groups - 1, 0.5 + level / 2)) ** 2
-    centre = (p + square / (2 * size)) / (1 + square / size)
-    reach = math.sqrt(square * (p * (1 - p) / size + square / (4 * size * size))) / (1 + square / size)
-    return replace(
-        plain,
-        ci=(max(0.0, centre - reach), min(1.0, centre + reach)),
-        method="share, Wilson interval clustered by item",
-        reason="",
-        warnings=few(groups),
-    )
+    return as_share(mean_interval(values, clusters, low=0.0, high=1.0, level=level))
 
 
 def _without_draws(groups: int, draws: int) -> Interval | None:
