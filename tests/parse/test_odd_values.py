@@ -73,6 +73,7 @@ def test_markup_that_is_a_legal_value_is_read_as_it(value: str) -> None:
 @example(["<b>", "<B>x"])
 @example(["a", "**a**"])
 @example(["x", "x: y"])
+@example(["</script>", "\x00"])
 def test_no_exact_reply_is_read_as_another_value(values: list[str]) -> None:
     """Whatever the legal values are, whoever says one to the letter is never read as saying another."""
     fields = _fields(values)

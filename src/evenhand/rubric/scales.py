@@ -17,6 +17,7 @@ MAX_POINTS = 1001
 #: Stands in for a scale that could not be read, so that the rest of the file is still checked.
 UNKNOWN = Scale("", "nominal", values=("",))
 _SAME = "use other words: letter case, width, spacing and invisible marks don't tell values apart in a reply"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPAN = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)-(-?\d{1,9}(?:\.\d{1,9})?)")
 
 
@@ -148,6 +149,8 @@ def _distinct(nodes: list[Node], problems: Problems) -> tuple[Value, ...]:
         said = folded(value) if isinstance(value, str) else value
         if said == "":
             problems.add(node, "a value must not be blank")
+        elif isinstance(said, str) and _CONTROL.search(said):
+            problems.add(node, f"value {shown(value)} holds a control character", "a judge can't write it")
         elif said in seen:
             problems.add(node, f"value {shown(value)} stands twice", _SAME)
         elif node.kind != nodes[0].kind:
