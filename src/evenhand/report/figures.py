@@ -147,7 +147,8 @@ def differences(told: Mapping[str, Any], where: Callable[[str], Facet], run: tup
         compared = [one for one in told["comparisons"] if one["measure"] == measure]
         ends = [abs(end) for one in compared for end in one["difference"]["ci"] or ()]
         rows = [_difference(one, where, run, told["paired_by"]) for one in compared]
-        how = f"on the same {unit}" if any(one["paired"] for one in compared) else f"not paired: too few common {unit}"
+        alone = f"not paired: too few {unit} with scores of both"
+        how = f"on the same {unit}" if any(one["paired"] for one in compared) else alone
         caption = f"{measure}: differences, {how}"
         reach = max(ends, default=0.0)
         tables.append(Table(caption, columns, rows, "means" if reach else None, (-reach, reach) if reach else None))
