@@ -199,6 +199,50 @@ def test_report_replaces_no_run(mixed: Path, tmp_path: Path) -> None:
     assert store.read_bytes() == before
 
 
+def test_report_replaces_nothing_that_it_is_made_of(mixed: Path, tmp_path: Path) -> None:
+    """Input, labels and rubric stay, the rubric also where it was changed since or has another name; a report goes."""
+    data = write_jsonl(tmp_path / "data.jsonl", rows(3))
+    labels = write_jsonl(tmp_path / "labels.jsonl", [{"id": "i0", "truth": 3}])
+    changed = tmp_path / "two.yml"
+    changed.write_text(SCORE.replace("clear", "plain"), encoding="utf-8")
+    copied = tmp_path / "rubric.txt"
+    copied.write_text(SCORE, encoding="utf-8")
+    run_it(str(data), rubric(SCORE), "fake", tmp_path / "other")
+    for file, said in ((data, "is made of"), (labels, "is made of"), (changed, "is a rubric"), (copied, "is a rubric")):
+        before = file.read_bytes()
+        with pytest.raises(InputError, match=said) as error:
+            write_report([mixed, tmp_path / "other"], file, to="md", labels=labels)
+        assert error.value.hint and file.read_bytes() == before
+    (tmp_path / "r.md").write_text("an earlier report", encoding="utf-8")
+    assert write_report(mixed, tmp_path / "r.md").read_text(encoding="utf-8").startswith("# Report of")
+
+
+def test_refusals_name_the_file_and_a_remedy(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What can't be read or written is named, with what to do, in a line each; nothing is written."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.sqlite").write_bytes(b"no database" * 100)
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    before, loop, out = sorted(tmp_path.iterdir()), tmp_path / "loop.md", tmp_path / "r.html"
+    for run_folder, target, named, remedy in (
+        (tmp_path / "missing", out, "missing is not a run folder", "evenhand judge"),
+        (tmp_path / "empty", out, "empty is not a run folder", "evenhand judge"),
+        (tmp_path / "damaged", out, "run.sqlite is damaged", "put back a copy"),
+        (mixed, tmp_path / "r.pdf", "r.pdf: no known format", "end the name in .html"),
+        (mixed, "-", "no format is given for standard output", "--to html|md|json|junit"),
+        (mixed, tmp_path / "no" / "r.html", f"no folder {tmp_path / 'no'}", "make the folder first"),
+        (mixed, tmp_path / "empty", "empty: it is a directory", "name a file in it"),
+        (mixed, loop, "can't write", "another folder"),
+        (mixed, tmp_path / ("x" * 300 + ".html"), "File name too long", "write to another file"),
+    ):
+        assert run(["report", str(run_folder), "--out", str(target)]) in (2, 4)
+        said = capsys.readouterr().err
+        assert named in said and remedy in said and "Traceback" not in said
+    assert run(["report", str(mixed), str(mixed), "--out", str(out)]) == 2
+    assert f"{mixed} is given twice" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``evenhand report`` writes the file and says so on standard error."""
     assert run(["report", str(mixed), "--out", str(tmp_path / "r.html")]) == 0
