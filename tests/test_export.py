@@ -135,7 +135,7 @@ def test_the_file_that_rows_come_from_is_never_written(tmp_path: Path, link: Any
     target = source if link is None else tmp_path / "x.jsonl"
     if link is not None:
         link(target, source)
-    with pytest.raises(InputError, match="is the file that the rows come from"):
+    with pytest.raises(InputError, match="is a file that this output is made of"):
         write_rows(lambda: iter(ROWS), str(target), sources=["gone.jsonl", source])
     assert source.read_text() == target.read_text() == "precious"
 

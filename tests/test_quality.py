@@ -12,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 import evenhand
 from evenhand.cli.main import run as command
 from evenhand.errors import InputError
+from evenhand.manifest import with_weights
 from rubric_texts import rubric
 from runs import GOOD, LIE, SCORE, TWO, rows, write_jsonl, write_script
 
@@ -51,6 +52,17 @@ def three(tmp_path: Path) -> list[str]:
 
 def said(**more: Any) -> list[dict[str, Any]]:
     return [{"id": row["id"], "truth": v, **more} for row, v in zip(ITEMS, TRUTH, strict=True)]
+
+
+def test_same_judge_twice_is_told_by_its_folder(tmp_path: Path) -> None:
+    """Rows of one judge are told apart by their runs: under one rubric, or in sets of one name with other weights."""
+    runs = [str(tmp_path / name) for name in "abc"]
+    for run, one in zip(runs, (TWO, TWO, with_weights(TWO, {"truth": 0.5, "style": 0.5})), strict=True):
+        evenhand.judge(ITEMS, one, "fake", out=run)
+    for chosen in (runs[:2], runs[1:], runs):
+        names = [one["name"] for one in evenhand.judge_quality(chosen, said())["judges"]]
+        assert names == [f"fake ({run})" for run in chosen]
+    assert [one["name"] for one in evenhand.judge_quality(runs[:2])["judges"]] == [f"fake ({run})" for run in runs[:2]]
 
 
 def test_judges_against_the_same_people(three: list[str]) -> None:

@@ -23,7 +23,7 @@ from evenhand.report.sections import Sections
 from evenhand.reported import Reported, ReportedRun
 from evenhand.store import Store
 from evenhand.verdict import Distribution, FieldOutcome
-from rubric_texts import rubric
+from rubric_texts import PAIR, rubric
 from runs import GOOD, LIE, SCORE, priced, rows, run_it, write_jsonl, write_script
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -200,6 +200,50 @@ def test_report_replaces_no_run(mixed: Path, tmp_path: Path) -> None:
     assert store.read_bytes() == before
 
 
+def test_report_replaces_nothing_that_it_is_made_of(mixed: Path, tmp_path: Path) -> None:
+    """Input, labels and rubric stay, the rubric also where it was changed since or has another name; a report goes."""
+    data = write_jsonl(tmp_path / "data.jsonl", rows(3))
+    labels = write_jsonl(tmp_path / "labels.jsonl", [{"id": "i0", "truth": 3}])
+    changed = tmp_path / "two.yml"
+    changed.write_text(SCORE.replace("clear", "plain"), encoding="utf-8")
+    copied = tmp_path / "rubric.txt"
+    copied.write_text(SCORE, encoding="utf-8")
+    run_it(str(data), rubric(SCORE), "fake", tmp_path / "other")
+    for file, said in ((data, "is made of"), (labels, "is made of"), (changed, "is a rubric"), (copied, "is a rubric")):
+        before = file.read_bytes()
+        with pytest.raises(InputError, match=said) as error:
+            write_report([mixed, tmp_path / "other"], file, to="md", labels=labels)
+        assert error.value.hint and file.read_bytes() == before
+    (tmp_path / "r.md").write_text("an earlier report", encoding="utf-8")
+    assert write_report(mixed, tmp_path / "r.md").read_text(encoding="utf-8").startswith("# Report of")
+
+
+def test_refusals_name_the_file_and_a_remedy(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What can't be read or written is named, with what to do, in a line each; nothing is written."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.sqlite").write_bytes(b"no database" * 100)
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    before, loop, out = sorted(tmp_path.iterdir()), tmp_path / "loop.md", tmp_path / "r.html"
+    for run_folder, target, named, remedy in (
+        (tmp_path / "missing", out, "missing is not a run folder", "evenhand judge"),
+        (tmp_path / "empty", out, "empty is not a run folder", "evenhand judge"),
+        (tmp_path / "damaged", out, "run.sqlite is damaged", "put back a copy"),
+        (mixed, tmp_path / "r.pdf", "r.pdf: no known format", "end the name in .html"),
+        (mixed, "-", "no format is given for standard output", "--to html|md|json|junit"),
+        (mixed, tmp_path / "no" / "r.html", f"no folder {tmp_path / 'no'}", "make the folder first"),
+        (mixed, tmp_path / "empty", "empty: it is a directory", "name a file in it"),
+        (mixed, loop, "can't write", "another folder"),
+        (mixed, tmp_path / ("x" * 300 + ".html"), "File name too long", "write to another file"),
+    ):
+        assert run(["report", str(run_folder), "--out", str(target)]) in (2, 4)
+        said = capsys.readouterr().err
+        assert named in said and remedy in said and "Traceback" not in said
+    assert run(["report", str(mixed), str(mixed), "--out", str(out)]) == 2
+    assert f"{mixed} is given twice" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_command_writes_the_page(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``evenhand report`` writes the file and says so on standard error."""
     assert run(["report", str(mixed), "--out", str(tmp_path / "r.html")]) == 0
@@ -332,20 +376,142 @@ def test_runs_that_disagree_most_come_first(two_judges: list[Path], tmp_path: Pa
     assert [(one["id"], one["spread"]) for one in told["most"]] == [("i2", 3 / 4 / 2), ("i1", 1 / 4 / 2)]
     a, b = map(str, two_judges)
     assert told["most"][0]["values"] == {a: {"truth": 3, "style": 2}, b: {"truth": 0, "style": 2}}
-    assert told["comparison"] == compare(two_judges)
+    assert told["most"][1]["differ"] == ["truth"] and told["most"][1]["flips"] == {}
+    assert told["comparisons"] == [compare(two_judges)] and told["not_compared"] == told["left_out"] == {}
+    assert together_of(two_judges, tmp_path) == told
+    assert row_of("i2", two_judges, tmp_path) == ["0.375", "truth 3", "truth 0"]
+
+
+def together_of(runs: list[Path], tmp_path: Path) -> dict[str, Any]:
+    """What a report tells of several runs together; it can be written in every form."""
+    for name in ("r.html", "r.md", "r.xml"):
+        write_report(runs, tmp_path / name)
+    told = json.loads(write_report(runs, tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert [one["summary"] for one in told["runs"]] == [Run(run).summary() for run in runs]
+    together: dict[str, Any] = told["together"]
+    return together
+
+
+def row_of(own: str, runs: list[Path], tmp_path: Path) -> list[str]:
+    """An item's row among the greatest differences, in Markdown."""
+    text = write_report(runs, tmp_path / "r.md").read_text(encoding="utf-8")
+    (row,) = (line for line in text.partition("Greatest differences first")[2].splitlines() if f"| {own} |" in line)
+    return [cell.strip() for cell in row.strip("|").split("|")][1:]
 
 
 def test_runs_of_other_scales_share_no_field(tmp_path: Path) -> None:
-    """Runs whose scales differ are told not to be comparable; nothing is made up for them."""
+    """Runs whose scales differ are told not to be comparable; nothing is made up for them, no chart has both."""
     run_it(rows(2), rubric(SCORE), "fake", tmp_path / "a")
     run_it(rows(2), rubric(SCORE.replace("[0, 4]", "[0, 9]")), "fake", tmp_path / "b")
-    out = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.json")
-    told = json.loads(out.read_text(encoding="utf-8"))["together"]
-    assert told["fields"] == [] and told["compared"] == 0 and told["most"] == []
-    assert told["comparison"] is None and "other criteria or scales" in told["comparison_note"]
-    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.md").read_text(encoding="utf-8")
-    assert "Scores are not compared" in page and "No field is asked for in all runs on one scale." in page
+    runs = [tmp_path / "a", tmp_path / "b"]
+    told = together_of(runs, tmp_path)
+    assert told["fields"] == [] and told["compared"] == 0 and told["most"] == [] and told["comparisons"] == []
+    assert told["not_compared"] == {
+        str(run): f"no other run has its criteria and scales (truth 0 to {top}, style 0 to {top})"
+        for run, top in zip(runs, (4, 9), strict=True)
+    }
+    assert "(truth, style) on the same scale" in told["left_out"][str(runs[0])]
+    page = write_report(runs, tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "Scores are not compared." in page and "No field is asked for in two runs on one scale." in page
     assert "| identity | backend fake |" in page
+    assert "**truth (0 to 4) by run**" in page and "**truth (0 to 9) by run**" in page
+
+
+def test_runs_that_can_be_compared_are(two_judges: list[Path], tmp_path: Path) -> None:
+    """A run of another rubric, of pairs or of other questions is left out with its own reason; the others stay."""
+    others = rubric(SCORE.replace("truth", "right"))
+    run_it(rows(4), others, "fake", tmp_path / "c")
+    run_it(str(ROOT / "examples" / "hhh.jsonl"), "hhh", "fake", tmp_path / "pairs")
+    run_it([{**row, "question": "Else?"} for row in rows(4)], rubric(SCORE), "fake", tmp_path / "else")
+    runs = [tmp_path / "else", *two_judges, tmp_path / "c", tmp_path / "pairs"]
+    told = together_of(runs, tmp_path)
+    first, a, b, c, pairs = map(str, runs)
+    (compared,) = told["comparisons"]
+    assert compared == compare(two_judges)
+    question = f"its item i0 asks another question than the item of that id in {a}"
+    assert told["not_compared"] == {
+        first: question,
+        c: "no other run has its criteria and scales (right 0 to 4, style 0 to 4)",
+        pairs: "it judges pairs, which name the better one themselves",
+    }
+    assert set(told["left_out"]) == {first, pairs} and told["left_out"][first] == question
+    assert {"field": "style", "runs": [first, a, b, c]} in told["fields"]
+    assert {"field": "truth", "runs": [first, a, b]} in told["fields"]
+    assert told["most"][0]["id"] == "i2" and first not in told["most"][0]["values"]
+    text = write_report(runs, tmp_path / "r.md").read_text(encoding="utf-8")
+    assert f"{pairs} is left out: it judges pairs" in text.replace("\\", "")
+    assert "under different rubrics" in text
+
+
+def test_each_two_runs_of_a_kind_are_compared(two_judges: list[Path], tmp_path: Path) -> None:
+    """Of two rubrics with two runs each both are compared, each with its own."""
+    others = rubric(SCORE.replace("[0, 4]", "[0, 9]"))
+    for name in ("c", "d"):
+        run_it(rows(4), others, "fake", tmp_path / name)
+    nines = [tmp_path / "c", tmp_path / "d"]
+    told = together_of([*two_judges, *nines], tmp_path)
+    assert told["comparisons"] == [compare(two_judges), compare(nines)] and told["not_compared"] == {}
+    assert [field["runs"] for field in told["fields"] if field["field"] == "truth"] == [
+        list(map(str, two_judges)), list(map(str, nines)),
+    ]  # fmt: skip
+
+
+def test_versions_of_a_rubric_are_compared_and_told(tmp_path: Path) -> None:
+    """Runs of two versions have figures, with a note; one that requires more of an item asks the same question."""
+    run_it([{**row, "note": "n"} for row in rows(3)], rubric(SCORE), "fake", tmp_path / "a")
+    more = SCORE.replace("question: text,", "note: text, question: text,").replace("mode:", "version: 2\nmode:")
+    run_it([{**row, "note": "n"} for row in rows(3)], rubric(more), "fake", tmp_path / "b")
+    told = together_of([tmp_path / "a", tmp_path / "b"], tmp_path)
+    assert told["compared"] == 3 and told["comparisons"][0]["comparisons"][0]["pairs"] == 3
+    assert "under different rubrics" in (tmp_path / "r.md").read_text(encoding="utf-8")
+
+
+def test_runs_without_common_items_or_scores_say_so(tmp_path: Path) -> None:
+    """No item in common, no score, criteria of labels: means stay, differences have their reason."""
+    labels = SCORE.partition("preset:")[0].replace("range: [0, 4]", "values: [bad, good]")
+    labels = labels.replace("weight: 0.75, ", "").replace("weight: 0.25, ", "")
+    for name, items, text, judge in (
+        ("a", rows(3), SCORE, "fake"), ("far", rows(3, 9), SCORE, "fake"), ("none", rows(3), SCORE, "fake:garbage"),
+        ("l1", rows(3), labels, "fake"), ("l2", rows(3), labels, "fake"),
+    ):  # fmt: skip
+        run_it(items, rubric(text), judge, tmp_path / name)
+    told = together_of([tmp_path / "a", tmp_path / "far"], tmp_path)
+    assert set(told["left_out"].values()) == {"none of its items is in another run that asks for its fields"}
+    assert [one["paired"] for one in told["comparisons"][0]["comparisons"]] == [False] * 3
+    told = together_of([tmp_path / "a", tmp_path / "none"], tmp_path)
+    assert (told["items"], told["compared"], told["left_out"]) == (3, 0, {})
+    reasons = {one["difference"]["reason"] for one in told["comparisons"][0]["comparisons"]}
+    assert reasons == {f"{tmp_path / 'none'} without any score"}
+    told = together_of([tmp_path / "l1", tmp_path / "l2"], tmp_path)
+    assert told["compared"] == 3 and set(told["not_compared"].values()) == {
+        "none of its criteria has a scale of numbers"
+    }
+
+
+def test_flip_differs_from_a_side_that_holds(tmp_path: Path) -> None:
+    """What changes with the order is told as such and counts as a difference from what doesn't, not from another flip.
+
+    Only fields that differ are shown; numbers have one form, be they a mean of two orders or not.
+    """
+    pair = {"id": "p", "prompt": "q", "response_a": "x", "response_b": "y"}
+    said = {"rank_a": 5, "rank_b": 3, "safe": "tie"}
+    always = {**said, "overall": "A"}  # the first one, in whichever order
+    for name, reply in (("a", always), ("b", {**said, "rank_a": 3, "overall": "tie"}), ("c", always)):
+        judge = write_script(tmp_path / f"{name}.jsonl", (None, reply))
+        run_it([pair], rubric(PAIR), judge, tmp_path / name, re_ask=False, reason=False)
+    a, b, c = runs = [tmp_path / name for name in "abc"]
+    told = together_of(runs, tmp_path)
+    (one,) = told["most"]
+    # of rank_a, rank_b, safe and overall: means 4, 3, 4 of 1 to 7 twice, the same, and a flip
+    assert one["spread"] == pytest.approx((1 / 6 + 1 / 6 + 0 + 1) / 4)
+    assert one["differ"] == ["rank_a", "rank_b", "overall"] and one["flips"] == {
+        str(a): ["overall"],
+        str(c): ["overall"],
+    }
+    assert one["values"][str(a)]["overall"] is None and one["values"][str(b)]["overall"] == "tie"
+    flips, holds = "rank_a 4, rank_b 4, overall flips", "rank_a 3, rank_b 3, overall tie"
+    assert row_of("p", runs, tmp_path)[1:] == [flips, holds, flips]
+    assert together_of([a, c], tmp_path)["differ"] == 0
 
 
 def test_many_systems_are_not_compared_each_with_each(tmp_path: Path) -> None:

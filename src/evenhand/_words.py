@@ -25,6 +25,12 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Names in a row, of more than ``most`` the first so many, as in "a, b and 3 more"."""
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{rest}"
+
+
 def failure(name: str) -> str:
     """Why there is no verdict, in a person's words; names that are words already stay."""
     return _FAILURES.get(name, name)

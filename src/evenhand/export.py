@@ -59,22 +59,26 @@ def written_beside(path: Path, write: Callable[[Path], T]) -> T:
     Raises:
         InputError: it can't be written.
     """
-    if path.exists() and not path.is_file():
-        try:
+    try:
+        if path.exists() and not path.is_file():
             return write(path)
-        except OSError as error:
-            raise InputError(f"can't write {path}: {error.strerror or error}") from error
-    if path.is_symlink():  # the file it names is replaced, not the link
-        path = path.resolve()
+        if path.is_symlink():  # the file it names is replaced, not the link
+            path = path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        raise _unwritable(path, getattr(error, "strerror", None) or "its links lead in a circle") from error
     beside = path.with_name(f".evenhand-{os.getpid()}.part{path.suffix}")
     try:
         done = write(beside)
         beside.replace(path)
     except OSError as error:
-        raise InputError(f"can't write {path}: {error.strerror or error}") from error
+        raise _unwritable(path, error.strerror or str(error)) from error
     finally:
         beside.unlink(missing_ok=True)
     return done
+
+
+def _unwritable(path: Path, why: str, hint: str = "write to another file, or to one in another folder") -> InputError:
+    return InputError(f"can't write {path!s:.200}: {why}", hint=hint)
 
 
 def find_writer(path: Path) -> Callable[[Rows, Path], int]:
@@ -103,11 +107,11 @@ def require_place(path: Path) -> None:
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        raise InputError(f"can't write {path!s:.200}: {getattr(error, 'strerror', None) or error}") from None
+        raise _unwritable(path, str(getattr(error, "strerror", None) or error)) from None
     if not folder:
-        raise InputError(f"can't write {path}: no folder {path.parent}")
+        raise _unwritable(path, f"no folder {path.parent!s:.200}", "make the folder first, or write to another one")
     if path.is_dir():
-        raise InputError(f"can't write {path}: it is a directory")
+        raise _unwritable(path, "it is a directory", "name a file in it")
 
 
 def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
@@ -122,7 +126,7 @@ def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
         except (OSError, ValueError):  # one of them doesn't exist
             continue
         if same:
-            raise InputError(f"{target} is the file that the rows come from", hint="write to another file")
+            raise InputError(f"{target} is a file that this output is made of", hint="write to another file")
     place = Path(os.path.realpath(target)) if "\0" not in str(target) else target
     if place in own_files(place.parent) and exists(place.parent):
         raise InputError(f"{target} is a file of the run in {place.parent}", hint="write to another file")

@@ -51,8 +51,11 @@ def run_folders(runs: Any) -> list[Path]:
     folders = [path("a run", run) for run in (runs if several else [runs])]
     if not folders:
         raise InputError("no run is given")
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise InputError("a run is given twice: it differs in nothing from itself")
+    known: dict[Path, Path] = {}
+    for folder in folders:
+        if (before := known.setdefault(folder.resolve(), folder)) is not folder:
+            names = str(folder) if str(folder) == str(before) else f"{before}, also named {folder},"
+            raise InputError(f"{names} is given twice: it differs in nothing from itself", hint="name each run once")
     return folders
 
 

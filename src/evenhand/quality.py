@@ -42,7 +42,7 @@ class Candidate:
         told: The figures that need no labels.
         labels: What people said; None without.
         group: Judges of one group may be compared: the same labels, rubric, scales and weights.
-        name: The judge, with its run where the same judge stands in the group twice.
+        name: The judge, with its run where the same judge stands in the group, or under the name of its set, twice.
     """
 
     run: Run
@@ -112,8 +112,8 @@ def judge_quality(
         raise InputError("the runs have other rubrics, scales or weights, so their judges are not comparable")
     bands = {band for one in found for f in one.rubric.output.fields if f.scale is not None for band in f.scale.bands}
     wanted = Wanted.of(statistic, None, bands)
+    _name(found)
     for members in groups.values():
-        _name(members)
         _require_same_items(members)
     sets = [] if labels is None else [_set_facts(members, wanted) for members in groups.values()]
     return {
@@ -155,11 +155,12 @@ def _candidate(run: Run, source: Any, map: Mapping[str, str] | None, value: fact
     )
 
 
-def _name(members: Sequence[Candidate]) -> None:
-    often = Counter(one.judged.name for one in members)
-    for one in members:
-        spec = one.judged.name
-        one.name = spec if often[spec] == 1 else f"{spec} ({one.run.folder})"
+def _name(found: Sequence[Candidate]) -> None:
+    """Name each after its judge, with its run where the same judge stands in the group, or under the set, twice."""
+    for one in found:
+        spec, of = one.judged.name, one.told["set"]
+        alike = [o for o in found if o.judged.name == spec and (o.group == one.group or o.told["set"] == of)]
+        one.name = spec if len(alike) == 1 else f"{spec} ({one.run.folder})"
 
 
 def _require_same_items(members: Sequence[Candidate]) -> None:

@@ -68,7 +68,7 @@ class ReportedRun:
         self.rows = self._rows(details=details)
         for row in self.rows:
             if beside is not None:
-                values = beside.values(row.id)
+                values = beside.values(row.id, self.name)
                 row.cells.update(run=self.name, **{SPREAD: beside.spread(values)})
                 row.facets.update({Facet("count", name): 1 for name in beside.counts(values)})
             yield row, self.facets.add(row.facets)

@@ -62,22 +62,34 @@ def write_report(
         UnknownNameError: no such format or column.
         MissingExtraError: charts without matplotlib.
     """
-    write = _writer(_kind(Path(out), to), charts)
+    path = Path(out)
+    if str(out) != "-":
+        require_place(path)
+    write = _writer(_kind(path, to), charts)
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
     with opened_runs(folders, value) as found:
         facets = FacetTable()
         reported = Reported([_reported(n, *run, by, facets, value) for n, run in found.items()], facets)
         for run in reported.runs if labels is not None else ():
             run.labels = read_labels(str(labels) if isinstance(labels, Path) else labels, run.rubric, mapping=map)
-        path = Path(out)
         if str(out) == "-":
             _print(reported, write)
             return path
         sources = [source for folder in folders for source in Run(folder).sources()]
         refuse_overwriting(path, [*sources, labels] if isinstance(labels, str | Path) else sources)
-        require_place(path)
+        _refuse_rubric(path, [run.rubric for run in reported.runs])
         written_beside(path, lambda file: write(reported, file))
     return path
+
+
+def _refuse_rubric(path: Path, rubrics: Sequence[Rubric]) -> None:
+    """Refuse to replace a rubric: by its name any, and by its text one of these runs, of which no path is known."""
+    if not path.is_file():
+        return
+    texts = [rubric.source.encode() for rubric in rubrics]
+    same_size = path.stat().st_size in map(len, texts)
+    if path.suffix.lower() in (".yaml", ".yml") or (same_size and path.read_bytes() in texts):
+        raise InputError(f"{path} is a rubric, or another file that is no report", hint="write to another file")
 
 
 def _print(reported: Reported, write: Callable[[Reported, Path], None]) -> None:
@@ -95,7 +107,7 @@ def _writer(kind: str, charts: bool | None) -> Callable[[Reported, Path], None]:
 
         return partial(write_page, charts=_drawn(charts))
     if charts is not None:
-        raise InputError(f"charts stand in HTML only, not in {kind}")
+        raise InputError(f"charts stand in HTML only, not in {kind}", hint="leave the choice of charts out")
     from evenhand.report import plain
 
     return {"md": plain.write_markdown, "json": plain.write_json, "junit": plain.write_junit}[kind]
@@ -121,6 +133,8 @@ def _kind(out: Path, to: str | None) -> str:
         if to not in KINDS:
             raise UnknownNameError("format", to, KINDS)
         return to
+    if str(out) == "-":
+        raise InputError("no format is given for standard output", hint=f"say --to {'|'.join(KINDS)}")
     suffix = out.suffix.lower()
     for kind, suffixes in KINDS.items():
         if suffix in suffixes.split():

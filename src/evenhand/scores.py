@@ -11,17 +11,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenhand import facts
-from evenhand._words import counted
+from evenhand._words import counted, listed
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.item import Item
 from evenhand.keywords import text
 from evenhand.rubric.model import Rubric
 from evenhand.slices import label
 from evenhand.store import Store
-from evenhand.tasks import QUESTION, Clusters, composite_bounds, question_of, told_weights, weights_of
+from evenhand.tasks import QUESTION, Clusters, composite_bounds, question_fields, question_of, told_weights, weights_of
 from evenhand.verdict import Verdict
 
 COMPOSITE = "composite"
+#: Open runs by name, each with its rubric.
+OpenRuns = Mapping[str, tuple[Store, Rubric]]
+_PAIRS = "systems are compared by scores; pairs name the better one themselves"
+_RANK = "see: evenhand rank"
 
 
 @dataclass(slots=True)
@@ -96,9 +100,7 @@ class _How:
     @classmethod
     def of(cls, rubric: Rubric, kind: facts.ValueKind) -> _How:
         if rubric.mode != "score":
-            raise InputError(
-                "systems are compared by scores; pairs name the better one themselves", hint="see: evenhand rank"
-            )
+            raise InputError(_PAIRS, hint=_RANK)
         measures = {COMPOSITE: composite_bounds(rubric)} if rubric.aggregate.composite else {}
         scales = {c.name: c.scale for c in rubric.criteria if c.scale.numeric}
         measures.update((name, (float(scale.bottom), float(scale.top))) for name, scale in scales.items())
@@ -141,7 +143,7 @@ def of_column(store: Store, rubric: Rubric, by: str, value: facts.ValueKind = "s
     return scores
 
 
-def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "stated") -> Scores:
+def of_runs(runs: OpenRuns, value: facts.ValueKind = "stated") -> Scores:
     """Scores of several runs over the same items, by id; by question where no id is in two runs.
 
     Runs whose composites have different weights are compared by their criteria alone: the difference of the composites
@@ -154,26 +156,117 @@ def of_runs(runs: Mapping[str, tuple[Store, Rubric]], value: facts.ValueKind = "
     Raises:
         InputError: rubrics with other scales, a rubric of pairs, or an id that names different questions.
     """
+    if unlike := _unlike_rubrics({name: rubric for name, (_, rubric) in runs.items()}):
+        raise unlike
     hows = {name: _How.of(rubric, value) for name, (_, rubric) in runs.items()}
     first = next(iter(hows.values()))
     scores = Scores("run", first.measures, paired_by="id")
-    scales = {
-        name: [(c.name, c.scale.bottom, c.scale.top) for c in rubric.criteria] for name, (_, rubric) in runs.items()
-    }
-    if any(found != next(iter(scales.values())) for found in scales.values()):
-        raise InputError("the runs have other criteria or scales, so their scores are not comparable")
     if warning := unlike_weights({name: rubric for name, (_, rubric) in runs.items()}):
         scores.warnings.append(warning)
         hows = {name: replace(how, measures=_but_composite(how.measures)) for name, how in hows.items()}
+    fields = _common_fields(rubric for _, rubric in runs.values())
     for name, (store, rubric) in runs.items():
         clusters = Clusters(rubric, store.manifest)
         for row, verdicts in store.verdicts():
             if row.item is not None:
-                _require_same_question(scores.asked, row.item, rubric, name)
+                _require_same_question(scores.asked, row.item, question_of(row.item, rubric, fields), name)
                 scores.add(name, row.item.id, clusters.of(row.item), verdicts.values(), hows[name])
         scores.unit = clusters.unit
     scores.by_question()
     return scores
+
+
+def comparable(runs: OpenRuns) -> tuple[list[OpenRuns], dict[str, str]]:
+    """Runs in groups of two and more whose scores `of_runs` compares, and of each other run why it is in none.
+
+    A group has the same criteria on the same scales, and no id that names different questions.
+    """
+    reasons, alike = dict[str, str](), list[dict[str, tuple[Store, Rubric]]]()
+    worlds, other = same_questions(runs)
+    for world in worlds:
+        groups: dict[tuple[Any, ...], dict[str, tuple[Store, Rubric]]] = {}
+        for name in world:
+            rubric = runs[name][1]
+            if rubric.mode != "score":
+                reasons[name] = "it judges pairs, which name the better one themselves"
+            elif not any(c.scale.numeric for c in rubric.criteria):
+                reasons[name] = "none of its criteria has a scale of numbers"
+            else:
+                groups.setdefault(_criteria(rubric), {})[name] = runs[name]
+        alike += groups.values()
+    for group in alike:
+        if len(group) == 1:
+            ((name, (_, rubric)),) = group.items()
+            as_it = any(_criteria(runs[n][1]) == _criteria(rubric) for rest in alike if rest is not group for n in rest)
+            reasons[name] = other[name] if as_it and name in other else _told_criteria(rubric)
+    return [group for group in alike if len(group) > 1], {name: reasons[name] for name in runs if name in reasons}
+
+
+def same_questions(runs: OpenRuns) -> tuple[list[list[str]], dict[str, str]]:
+    """Names of runs in groups whose ids name the same questions, and why runs of different groups are in such.
+
+    Questions are told apart by what both rubrics require of an item; where texts are not kept, they can't be.
+    """
+    groups: list[list[str]] = []
+    reasons: dict[str, str] = {}
+    for name, run in runs.items():
+        for group in groups:
+            met = ((member, _other_question(run, runs[member])) for member in group)
+            other, own = next(((member, own) for member, own in met if own is not None), ("", ""))
+            if not other:
+                group.append(name)
+                break
+            for one, another in ((name, other), (other, name)):
+                told = f"its item {own} asks another question than the item of that id in {another}"
+                reasons.setdefault(one, told)
+        else:
+            groups.append([name])
+    return groups, reasons
+
+
+def _other_question(run: tuple[Store, Rubric], before: tuple[Store, Rubric]) -> str | None:
+    """The first id that names different questions in two runs."""
+    (store, rubric), (known, theirs) = run, before
+    fields = _common_fields((rubric, theirs))
+    for item in store.items():
+        other = known.item(item.id)
+        if other is None or not (item.fields and other.fields):
+            continue
+        if question_of(item, rubric, fields) != question_of(other, theirs, fields):
+            return item.id
+    return None
+
+
+def _common_fields(rubrics: Iterable[Rubric]) -> list[str]:
+    first, *others = (question_fields(rubric) for rubric in rubrics)
+    return [name for name in first if all(name in other for other in others)]
+
+
+def _criteria(rubric: Rubric) -> tuple[Any, ...]:
+    return tuple((c.name, c.scale.bottom, c.scale.top) for c in rubric.criteria)
+
+
+def _told_criteria(rubric: Rubric) -> str:
+    return f"no other run has its criteria and scales ({_shown_criteria(rubric)})"
+
+
+def _shown_criteria(rubric: Rubric) -> str:
+    return listed([f"{name} {low} to {high}" for name, low, high in _criteria(rubric)], 5)
+
+
+def _unlike_rubrics(rubrics: Mapping[str, Rubric]) -> InputError | None:
+    """Why scores under some rubrics can't be compared; None where they can."""
+    pairs = [name for name, rubric in rubrics.items() if rubric.mode != "score"]
+    if pairs:
+        of = "" if len(pairs) == len(rubrics) else f"; a run of pairs: {', '.join(pairs)}"
+        return InputError(f"{_PAIRS}{of}", hint=_RANK)
+    (first, rubric), *others = rubrics.items()
+    for name, other in others:
+        if _criteria(other) != _criteria(rubric):
+            told = f"{_shown_criteria(other)} in {name}, {_shown_criteria(rubric)} in {first}"
+            why = f"the runs have other criteria or scales, so their scores are not comparable: {told}"
+            return InputError(why, hint="compare runs of one rubric; `evenhand report` sets others side by side")
+    return None
 
 
 def unlike_weights(rubrics: Mapping[str, Rubric]) -> str | None:
@@ -198,9 +291,9 @@ def _renamed(of: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _require_same_question(asked: dict[str, str], item: Item, rubric: Rubric, run: str) -> None:
+def _require_same_question(asked: dict[str, str], item: Item, question: str, run: str) -> None:
     """Refuse an id that names another question in a former run; where texts are not stored, it can't be told."""
-    if item.fields and asked.setdefault(item.id, question := question_of(item, rubric)) != question:
+    if item.fields and asked.setdefault(item.id, question) != question:
         hint = "runs are compared on the same questions: give each question one id, the same in both files"
         raise InputError(f"item {item.id} of {run} asks another question than the item of that id before", hint=hint)
 

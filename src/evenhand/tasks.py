@@ -97,12 +97,22 @@ class Clusters:
         return next((own.removesuffix(system) for system in self._systems if own.endswith(system)), own)
 
 
-def question_of(item: Item, rubric: Rubric) -> str:
+def question_fields(rubric: Rubric) -> list[str]:
+    """What a rubric requires of an item but the answer."""
+    return [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
+
+
+def question_of(item: Item, rubric: Rubric, fields: Sequence[str] | None = None) -> str:
     """What is asked of a system, as a key: all that the rubric requires of an item but the answer.
 
     Where it requires nothing else, as of essays, no two items share a question.
+
+    Args:
+        item: The item.
+        rubric: Its rubric.
+        fields: What to go by, as what several rubrics require in common; None for `question_fields`.
     """
-    asked = [f.name for f in rubric.item.fields if f.required and f.name not in rubric.item.by_system]
+    asked = question_fields(rubric) if fields is None else fields
     return digest([str(item.fields.get(name)) for name in asked]) if asked else item.id
 
 

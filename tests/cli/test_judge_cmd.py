@@ -472,7 +472,7 @@ def test_export_never_overwrites_the_input(
     (project / "other").mkdir()
     monkeypatch.chdir(project / "other")
     assert run(["export", "../run", "--to", "../data.jsonl"]) == 2
-    assert "../data.jsonl is the file that the rows come from" in capsys.readouterr().err
+    assert "../data.jsonl is a file that this output is made of" in capsys.readouterr().err
     assert (project / "data.jsonl").read_bytes() == before
 
 

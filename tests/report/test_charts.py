@@ -49,6 +49,17 @@ def test_means_have_their_intervals() -> None:
     assert "truth" in svg and "style" in svg
 
 
+def test_runs_are_told_apart_by_their_folders() -> None:
+    """Long names keep both ends; of names that begin and end alike so much is shown that no two look the same."""
+    alike = [f"results/2026/judge-of-long-answers/{middle}/with-anchors-and-reasons" for middle in ("first", "second")]
+    for names in ([f"a/long/way/to/the/folder/of/runs/run-{n}" for n in range(3)], alike):
+        for chart, cells in (("shares", counts(1, 2)), ("means", [Cell("1.00", value=1.0), Cell("-")])):
+            rows = [[Cell(name), *cells] for name in names]
+            svg = drawn(Table("T", ["", "x", "y"], rows, chart, (0.0, 4.0)))  # type: ignore[arg-type]
+            labels = [text for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg) if "\u2026" in text or "/" in text]
+            assert len(set(labels)) == len(names), labels
+
+
 def test_chart_takes_the_colours_of_the_page() -> None:
     """No colour, style or name space is left in a chart, and its ids are its own."""
     svg = drawn(Table("T", ["", "a", "b"], [[Cell("x"), *counts(1, 2)]], "shares"))

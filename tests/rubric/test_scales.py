@@ -86,7 +86,7 @@ def test_aliases_and_bands() -> None:
         ('{values: [a, "\u200b"]}', "a value must not be blank"),
         ('{values: [a, b], aliases: {"\uff42": a}}', "alias '\uff42' already means something"),
         ("{values: [a, ' ']}", "a value must not be blank"),
-        ('{values: [a, "b\\0"]}', "holds a control character"),
+        ('{values: [a, "b\\0"]}', "value 'b\\x00' holds a control character"),
         ("{values: [a, 1]}", "values must be all texts, all numbers or all true and false"),
         ("{values: [3, 2, 1]}", "list the numbers of a scale from low to high"),
         ("{values: [a, b], integer: true}", "integer goes with range, not with values"),

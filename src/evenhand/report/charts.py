@@ -81,10 +81,11 @@ def _histograms(figure: Figure, table: Table) -> bool:
         return False
     down = -(-len(rows) // _ACROSS)
     across = min(_ACROSS, len(rows))
-    names = [_label(table.columns[n]) for n in values]
+    names = _labels([table.columns[n] for n in values])
     long = max(map(len, names)) > 4
     figure.set_size_inches(2.8 * across, (2.0 if long else 1.5) * down)
-    for place, row in enumerate(rows, 1):
+    titles = _labels([row[0].text for row in rows])
+    for place, (row, title) in enumerate(zip(rows, titles, strict=True), 1):
         axes = figure.add_subplot(down, across, place)
         counts = [_count(row[n]) for n in values]
         bars = axes.bar(range(len(values)), counts, color=_BAR, edgecolor=_INK, linewidth=0.8)
@@ -95,7 +96,7 @@ def _histograms(figure: Figure, table: Table) -> bool:
                         parse_math=False)  # fmt: skip
         axes.set_yticks([])
         axes.set_ylim(0, max(counts) * 1.2)
-        axes.set_title(_label(row[0].text), fontsize=9, color=_INK, parse_math=False, loc="left")
+        axes.set_title(title, fontsize=9, color=_INK, parse_math=False, loc="left")
         _plain(axes, "left")
     return True
 
@@ -114,7 +115,7 @@ def _means(figure: Figure, table: Table) -> bool:
         if len(ends) == 2:
             axes.plot(ends, [place, place], color=_BAR, linewidth=2, marker="|", markersize=8)
         axes.plot([float(row[1].value or 0)], [place], color=_INK, marker="o", markersize=5)
-    axes.set_yticks(range(len(rows)), [_label(row[0].text) for row in rows], parse_math=False)
+    axes.set_yticks(range(len(rows)), _labels([row[0].text for row in rows]), parse_math=False)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(low - (high - low) * 0.02, high + (high - low) * 0.02)
     _plain(axes)
@@ -132,10 +133,19 @@ def _count(cell: Cell) -> int:
     return int(cell.value or 0)
 
 
-def _label(text: str) -> str:
-    """A text that is no formula and no markup, on one line."""
+def _labels(texts: Sequence[str]) -> list[str]:
+    """Labels of as few characters as tell different texts apart, as folders of runs that begin and end alike."""
+    most, longest = _LONGEST_LABEL, max(map(len, texts), default=0)
+    while most < longest and len({_label(text, most) for text in texts}) < len(set(texts)):
+        most += _LONGEST_LABEL // 2
+    return [_label(text, most) for text in texts]
+
+
+def _label(text: str, most: int = _LONGEST_LABEL) -> str:
+    """A text that is no formula and no markup, on one line; of a long one both ends."""
     told = " ".join(re.sub("[\ud800-\udfff\ufffe\uffff]", "\ufffd", visible(text)).split())
-    return told if len(told) <= _LONGEST_LABEL else told[: _LONGEST_LABEL - 1] + "…"
+    end = most * 2 // 3
+    return told if len(told) <= most else f"{told[: most - 1 - end]}…{told[-end:]}"
 
 
 def _own(drawn: bytes, name: str, caption: str) -> str:

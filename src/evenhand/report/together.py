@@ -23,23 +23,43 @@ from evenhand.report.figures import (
     share,
 )
 from evenhand.rubric.model import Rubric
+from evenhand.scores import COMPOSITE
+from evenhand.slices import label
+from evenhand.tasks import told_weights, weights_of
 
 
 def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Section]:
     """The sections of several runs together, of `evenhand.reported.Reported.facts`; none for one run."""
     if told["together"] is None:
         return
-    yield Section(
-        "Runs side by side", [], [_runs(told["runs"]), *_shares(told["runs"]), *_means(told["runs"], rubrics)]
-    )
-    yield _spread(told["runs"], told["together"]["fields"])
-    yield _disagreement(told["together"], [run["run"] for run in told["runs"]])
-    comparison = told["together"]["comparison"]
-    if comparison is not None:
-        notes = ["Judges of the same answers differ in strictness, systems in quality: higher is not better by itself."]
-        yield Section("Runs compared", notes, differences(comparison, lambda name: Facet("run", name)))
-    else:
-        yield Section("Runs compared", [f"Scores are not compared: {told['together']['comparison_note']}."])
+    runs = told["runs"]
+    yield Section("Runs side by side", _unlike(runs), [_runs(runs), *_shares(runs), *_means(runs, rubrics)])
+    yield _spread(runs, told["together"])
+    yield _disagreement(told["together"], [run["run"] for run in runs])
+    yield _compared(told["together"])
+
+
+def _unlike(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to know where not all runs were judged under one rubric."""
+    digests = {run["summary"]["rubric"]["digest"] for run in runs}
+    if len(digests) == 1:
+        return []
+    return ["The runs were judged under different rubrics, or versions or options of one: so may their values differ."]
+
+
+def _compared(told: Mapping[str, Any]) -> Section:
+    """Differences of the scores of runs that can be compared, and why others are not."""
+    notes = ["Judges of the same answers differ in strictness, systems in quality: higher is not better by itself."]
+    notes = notes if told["comparisons"] else ["Scores are not compared."]
+    notes += [warning for comparison in told["comparisons"] for warning in comparison["warnings"]]
+    tables = [
+        table for comparison in told["comparisons"] for table in differences(comparison, lambda run: Facet("run", run))
+    ]
+    return Section("Runs compared", [*notes, *_left_out(told["not_compared"])], tables)
+
+
+def _left_out(reasons: Mapping[str, str]) -> list[str]:
+    return [f"{run} is left out: {reason}." for run, reason in reasons.items()]
 
 
 def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
@@ -75,39 +95,50 @@ def _shares(runs: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
                 *estimated(run["service"][name], Cell("", (Facet("run", run["run"]), Facet("count", of)))),
             ]
             for run in runs
+            if run["service"][name] is not None
         ]
-        if any(run["service"][name] for run in runs):
+        if rows:
             yield Table(caption, ["", "share", "95% interval", "n"], rows)
 
 
 def _means(runs: Sequence[Mapping[str, Any]], rubrics: Sequence[Rubric]) -> Iterator[Table]:
-    """Means of each run, a table a measure."""
+    """Means of each run, a table a measure and scale; of composites a table for each set of weights."""
     for measure in dict.fromkeys(name for run in runs for name in with_mean(run["summary"])):
-        rows = [
-            mean_row(
-                run["run"],
-                with_mean(run["summary"]).get(measure),
-                Cell("", (Facet("run", run["run"]), Facet("valued", measure))),
-            )
-            for run in runs
-        ]
-        scales = {scale_of(rubric, measure) for rubric in rubrics}
-        scale = next(iter(scales)) if len(scales) == 1 else None  # else no chart could hold them
-        yield Table(f"{measure} by run", MEANS, rows, "means" if scale else None, scale)
+        alike: dict[Any, list[Mapping[str, Any]]] = {}
+        for run, rubric in zip(runs, rubrics, strict=True):
+            if measure in with_mean(run["summary"]):
+                weights = weights_of(rubric) if measure == COMPOSITE else {}
+                alike.setdefault((scale_of(rubric, measure), told_weights(weights)), []).append(run)
+        for (scale, weights), members in alike.items():
+            rows = [
+                mean_row(
+                    run["run"],
+                    with_mean(run["summary"])[measure],
+                    Cell("", (Facet("run", run["run"]), Facet("valued", measure))),
+                )
+                for run in members
+            ]
+            of = weights or (f"{scale[0]:g} to {scale[1]:g}" if scale else "")
+            caption = f"{measure}{f' ({of})' if of and len(alike) > 1 else ''} by run"
+            yield Table(caption, MEANS, rows, "means" if scale else None, scale)
 
 
-def _spread(runs: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> Section:
-    """Counts of values of each run, a table a field that all have."""
+def _spread(runs: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Section:
+    """Counts of values, a table a field that runs share."""
     tables = []
-    for name in fields:
-        spreads = [run["distributions"][name] for run in runs]
+    spreads = {run["run"]: run["distributions"] for run in runs}
+    for field in told["fields"]:
+        name = field["field"]
         rows = [
-            [Cell(run["run"]), *(count(n, Facet("run", run["run"]), Facet("value", name, v)) for v, n in of.items())]
-            for run, of in zip(runs, spreads, strict=True)
+            [Cell(run), *(count(n, Facet("run", run), Facet("value", name, v)) for v, n in spreads[run][name].items())]
+            for run in field["runs"]
         ]
-        tables.append(Table(f"{name} by run, verdicts by value", ["", *spreads[0]], rows, "shares"))
-    notes = [] if tables else ["No field is asked for in all runs on one scale."]
-    return Section("Distributions by run", notes, tables)
+        values = spreads[field["runs"][0]][name]
+        tables.append(Table(f"{name} by run, verdicts by value", ["", *values], rows, "shares"))
+    notes = [] if tables else ["No field is asked for in two runs on one scale."]
+    shared = {run for field in told["fields"] for run in field["runs"]}
+    others = {run: reason for run, reason in told["left_out"].items() if run not in shared}
+    return Section("Distributions by run", [*notes, *_left_out(others)], tables)
 
 
 def _disagreement(told: Mapping[str, Any], runs: Sequence[str]) -> Section:
@@ -116,21 +147,33 @@ def _disagreement(told: Mapping[str, Any], runs: Sequence[str]) -> Section:
         [Cell("of them with values to compare"), count(told["compared"], Facet("count", COMPARED))],
         [Cell("of them with values that differ"), count(told["differ"], Facet("count", DIFFER))],
     ]
+    shown = [run for run in runs if run not in told["left_out"]]
     rows = [
         [
             Cell(one["id"], item=one["id"]),
             Cell(rounded(one["spread"], 3), value=one["spread"], item=one["id"]),
-            *(Cell(_values(one["values"].get(run)), item=one["id"]) for run in runs),
+            *(Cell(_values(one, run), item=one["id"]) for run in shown),
         ]
         for one in told["most"]
     ]
     tables = [Table("Items", ["", "n"], counts)]
     if rows:
-        tables.append(Table("Greatest differences first", ["", "spread", *runs], rows))
-    return Section("Where runs disagree", [f"Spread: {told['method']}."], tables)
+        tables.append(Table("Greatest differences first", ["", "spread", *shown], rows))
+    notes = [f"Spread: {told['method']}. Of each item the fields that differ are shown.", *_left_out(told["left_out"])]
+    return Section("Where runs disagree", notes, tables)
 
 
-def _values(values: Mapping[str, Any] | None) -> str:
-    if values is None:
+def _values(one: Mapping[str, Any], run: str) -> str:
+    """Values of an item in a run, of the fields in which runs differ on it."""
+    if run not in one["values"]:
         return "not in this run"
-    return ", ".join(f"{name} {'-' if value is None else value}" for name, value in values.items())
+    values, flips = one["values"][run], one["flips"].get(run, ())
+    told = [f"{name} {'flips' if name in flips else _value(values[name])}" for name in one["differ"] if name in values]
+    return ", ".join(told) or "not asked for these"
+
+
+def _value(value: Any) -> str:
+    """A value; whole numbers, which may be means of two orders, have no decimals."""
+    if isinstance(value, float) and not value.is_integer():
+        return rounded(value)
+    return "-" if value is None else label(value)
