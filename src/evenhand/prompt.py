@@ -277,7 +277,9 @@ def _item_field(rubric: Rubric, shown: _Shown, item: Mapping[str, Any], mark: st
     """A heading and the field's value, fenced where it is to be judged; "" where there is nothing to show."""
     field = shown.field
     value = item.get(field.name)
-    if field.type == "turns":
+    if shown.as_it_is and type(value) is str and (value.strip() or not shown.response):
+        text = neutralise(value, mark)
+    elif field.type == "turns":
         text = _history(rubric, value or (), words, mark)
         if not text:
             return rubric.history.empty
@@ -286,11 +288,9 @@ def _item_field(rubric: Rubric, shown: _Shown, item: Mapping[str, Any], mark: st
     elif value is None or field.type == "images":
         return ""
     else:
-        text = neutralise(
-            value if shown.as_it_is and type(value) is str else _as_text(rubric, field, value, words), mark
-        )
-        if not text.strip():
-            return f"{shown.heading}\n{words.blank}" if field.required else ""
+        text = neutralise(_as_text(rubric, field, value, words), mark)
+    if not text.strip():
+        return f"{shown.heading}\n{words.blank}" if field.required else ""
     return f"{shown.heading}\n<<<{mark}\n{text}\n{mark}>>>" if shown.judged else f"{shown.heading}\n{text}"
 
 

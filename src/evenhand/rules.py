@@ -188,6 +188,8 @@ def fill(template: str, env: Mapping[str, Any]) -> str:
     A name without a value becomes "?". Braces around anything but a name stay.
     """
     pieces = _pieces(template)
+    if len(pieces) == 1:
+        return template
     return "".join(_show(env.get(piece)) if n % 2 else piece for n, piece in enumerate(pieces))
 
 

@@ -45,18 +45,26 @@ class Question(Struct, frozen=True, gc=False):
 
 
 class _Roles(NamedTuple):
-    """Of a rubric's output fields, by name: all in order; those without which a verdict is none, as they answer a
-    criterion or name the preferred side; those that are worth a re-ask."""
+    """Of a rubric's output fields, by name.
+
+    Attributes:
+        order: All of them.
+        deciding: Those without which a verdict is none: they answer a criterion, or name the preferred side.
+        mattering: Those that are worth a re-ask.
+        asked: Those asked for in the short form or not, by those that are not; the very same for all trials alike, so
+            that what is made of them is made once.
+    """
 
     order: tuple[str, ...]
     deciding: frozenset[str]
     mattering: frozenset[str]
+    asked: dict[tuple[bool, tuple[str, ...]], tuple[OutputField, ...]]
 
 
 def _roles_of(rubric: Rubric) -> _Roles:
     fields = rubric.output.fields
     deciding = frozenset(f.name for f in fields if f.criterion == f.name or f.name == rubric.preference)
-    return _Roles(tuple(f.name for f in fields), deciding, deciding | {f.name for f in fields if f.required})
+    return _Roles(tuple(f.name for f in fields), deciding, deciding | {f.name for f in fields if f.required}, {})
 
 
 _roles = kept(_roles_of)
@@ -67,25 +75,16 @@ def question(rubric: Rubric, rules: Rules, trial: Trial, *, short: bool) -> Ques
     item = trial.item.fields
     known = rules.environment(item)
     preset = rules.preset(known)
-    order = _roles(rubric).order
+    roles = _roles(rubric)
     fixed = dict(preset.values)
-    if not known.keys().isdisjoint(order):
-        fixed = {name: item[name] for name in order if item.get(name) is not None} | fixed
+    if not known.keys().isdisjoint(roles.order):
+        fixed = {name: item[name] for name in roles.order if item.get(name) is not None} | fixed
     swapped = trial.key.order == "ba"
     hidden = tuple(_swap_name(rubric, name) for name in fixed) if swapped else tuple(fixed)
-    fields = _asked(rubric, short, hidden) if preset.call else ()
+    fields: tuple[OutputField, ...] = ()
+    if preset.call and (fields := roles.asked.get((short, hidden), ())) == ():
+        fields = roles.asked[short, hidden] = asked_fields(rubric, short=short, preset=hidden)
     return Question(swap_item(rubric, item) if swapped else item, fields, fixed, swapped, known)
-
-
-_known = kept(lambda _: dict[tuple[bool, tuple[str, ...]], tuple[OutputField, ...]]())
-
-
-def _asked(rubric: Rubric, short: bool, hidden: tuple[str, ...]) -> tuple[OutputField, ...]:
-    """The fields asked for; the very same for all trials alike, so that what is made of them is made once."""
-    known = _known(rubric)
-    if (short, hidden) not in known:
-        known[short, hidden] = asked_fields(rubric, short=short, preset=hidden)
-    return known[short, hidden]
 
 
 def settle(rubric: Rubric, rules: Rules, asked: Question, reply: Reply | None) -> Verdict:
