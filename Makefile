@@ -33,11 +33,14 @@ demo: setup
 
 bench: setup
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/kill.py
 	$(BIN)/python benchmarks/shards.py --rows 100000
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/agreement.py
+	$(BIN)/python benchmarks/ranking.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/ray_engine.py
 	$(BIN)/python benchmarks/prefix.py

@@ -1,38 +1,52 @@
-"""CPU seconds for Bradley-Terry on 1,000,000 comparisons among 200 systems: python benchmarks/ranking.py [RESAMPLES].
+"""CPU seconds for Bradley-Terry on 1,000,000 comparisons among 200 systems, beside choix and evalica.
 
-Beside choix and evalica, where they are installed: the same comparisons without ties, in the same process, and how far
-apart the strengths are. RESAMPLES are the refits of the bootstrap row, 100 by default; its cost grows in proportion.
+    python benchmarks/ranking.py
+    python benchmarks/ranking.py --comparisons 20000 --resamples 2        # a smoke test
+
+Prints one JSON object: seconds of each kind of fit, with an interval of the first strength; and the same comparisons
+without ties fitted by each library that is installed, in the same process: ``ratio`` is its seconds by ours, ``apart``
+how far the strengths are. The cost of the bootstrap grows with its resamples.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import sys
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from evenhand.stats.bradley_terry import bradley_terry
 
-COMPARISONS, SYSTEMS, PROMPTS = 1_000_000, 200, 5_000
+SYSTEMS, PROMPTS = 200, 5_000
 
 
 def main() -> None:
-    """Print a row for each kind of fit, then for each library beside ours."""
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comparisons", type=int, default=1_000_000)
+    parser.add_argument("--resamples", type=int, default=100, help="refits of the bootstrap row")
+    given = parser.parse_args()
+    print(json.dumps({"systems": SYSTEMS, **vars(given), **measured(given.comparisons, given.resamples)}))
+
+
+def measured(comparisons: int, resamples: int) -> dict[str, Any]:
+    """Each kind of fit, and each library beside the plain one."""
     rng = np.random.default_rng(1)
     strengths = rng.normal(0, 1, SYSTEMS)
-    first = rng.integers(0, SYSTEMS, COMPARISONS)
-    second = (first + rng.integers(1, SYSTEMS, COMPARISONS)) % SYSTEMS
-    length = rng.normal(0, 1, COMPARISONS)
+    first = rng.integers(0, SYSTEMS, comparisons)
+    second = (first + rng.integers(1, SYSTEMS, comparisons)) % SYSTEMS
+    length = rng.normal(0, 1, comparisons)
     half = (strengths[first] - strengths[second] + 0.2 + 0.3 * length) / 2
-    odds = np.stack([np.exp(half), np.full(COMPARISONS, 0.5), np.exp(-half)])
-    drawn = (rng.random(COMPARISONS) * odds.sum(axis=0) > odds.cumsum(axis=0)).sum(axis=0)
+    odds = np.stack([np.exp(half), np.full(comparisons, 0.5), np.exp(-half)])
+    drawn = (rng.random(comparisons) * odds.sum(axis=0) > odds.cumsum(axis=0)).sum(axis=0)
     points = np.array([1, 0.5, 0])[np.minimum(drawn, 2)]
-    prompts = rng.integers(0, PROMPTS, COMPARISONS)
-    resamples = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    prompts = rng.integers(0, PROMPTS, comparisons)
     refits = {"clusters": prompts, "interval": "bootstrap", "resamples": resamples}
+    fits = []
     for what, options in {
         "ties half a win": {"ties": "half"},
         "ties by Davidson": {},
@@ -42,17 +56,17 @@ def main() -> None:
         f"ties by Davidson, {resamples} resamples of clusters": refits,
     }.items():
         found, seconds = timed(lambda options=options: bradley_terry(first, second, points, **options))
-        print(f"{what:48} {seconds:6.2f} s  {found.standings[0].strength.ci}", flush=True)
-    beside(first, second, points != 0.5, points)
+        fits.append({"fit": what, "cpu_s": round(seconds, 3), "ci": found.standings[0].strength.ci})
+    return {"fits": fits, "without_ties": list(beside(first, second, points != 0.5, points))}
 
 
-def beside(first: Any, second: Any, decided: Any, points: Any) -> None:
-    """The decided comparisons fitted by each library, and how far its strengths are from ours."""
+def beside(first: Any, second: Any, decided: Any, points: Any) -> Iterator[dict[str, Any]]:
+    """The decided comparisons fitted with sandwich intervals, then by each library, which gives none."""
     a, b = first[decided], second[decided]
     won = points[decided] == 1
     ours, seconds = timed(lambda: bradley_terry(a, b, points[decided], draws=0))
     told = np.array([standing.strength.value for standing in ours.standings])
-    print(f"{'no ties: evenhand, with sandwich intervals':48} {seconds:6.2f} s")
+    yield {"by": "evenhand", "cpu_s": round(seconds, 3)}
     fits: dict[str, Callable[[Any], Any]] = {
         "choix": lambda choix: choix.ilsr_pairwise(
             SYSTEMS, np.column_stack([np.where(won, a, b), np.where(won, b, a)]).tolist()
@@ -63,11 +77,10 @@ def beside(first: Any, second: Any, decided: Any, points: Any) -> None:
         try:
             library = importlib.import_module(name)
         except ImportError:
-            print(f"{name}: not installed, so nothing to set beside")
             continue
         theirs, taken = timed(lambda fit=fit, library=library: fit(library))
         far = np.abs(theirs - theirs.mean() - told).max()
-        print(f"{f'no ties: {name}, no intervals':48} {taken:6.2f} s  ratio {taken / seconds:.1f}  apart {far:.0e}")
+        yield {"by": name, "cpu_s": round(taken, 3), "ratio": round(taken / seconds, 2), "apart": float(far)}
 
 
 def _evalica(library: Any, a: Any, b: Any, won: Any) -> Any:

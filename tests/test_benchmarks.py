@@ -46,3 +46,21 @@ def test_memory_of_two_sizes_is_held_against_the_bar() -> None:
     told = json.loads(printed("memory.py", "--sizes", "100,1000"))
     assert set(told["peak_mb"]) == {"100", "1000"}
     assert told["over_first_mb"] <= told["bar_mb"]
+
+
+def test_agreement_is_set_beside_another_implementation() -> None:
+    """Alpha is the package's to the last digits, whatever the level; each statistic has a time and an interval."""
+    told = json.loads(printed("agreement.py", "--units", "300"))
+    assert {one["level"] for one in told["alpha"]} == {"nominal", "ordinal", "interval", "ratio"}
+    for one in told["alpha"]:
+        assert one["apart"] < 1e-9
+        assert one["cpu_s"] > 0
+    assert all(one["ci"][0] <= one["value"] <= one["ci"][1] for one in told["others"])
+
+
+def test_rankings_are_set_beside_other_implementations() -> None:
+    """Strengths are those of each library, and every kind of fit has an interval."""
+    told = json.loads(printed("ranking.py", "--comparisons", "20000", "--resamples", "2"))
+    assert [one["by"] for one in told["without_ties"]] == ["evenhand", "choix", "evalica"]
+    assert all(one["apart"] < 1e-3 for one in told["without_ties"][1:])
+    assert all(len(one["ci"]) == 2 for one in told["fits"])
