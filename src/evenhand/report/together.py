@@ -8,7 +8,7 @@ from typing import Any
 from evenhand._words import rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
 from evenhand.facets import ASKED, JUDGED, USAGE, Facet
-from evenhand.report.cells import with_mean
+from evenhand.report.cells import estimate_methods, mean_methods, with_mean
 from evenhand.report.figures import (
     MEANS,
     Cell,
@@ -27,13 +27,21 @@ from evenhand.scores import COMPOSITE
 from evenhand.slices import label
 from evenhand.tasks import told_weights, weights_of
 
+#: Shares of each run: caption, and what they are of.
+_SHARES = {
+    "failed": ("Asked and not scored", ASKED),
+    "violated": ("Readable replies that break a rule", "readable replies"),
+    "consistency": ("Same side in both orders", JUDGED),
+}
+
 
 def together(told: Mapping[str, Any], rubrics: Sequence[Rubric]) -> Iterator[Section]:
     """The sections of several runs together, of `evenhand.reported.Reported.facts`; none for one run."""
     if told["together"] is None:
         return
     runs = told["runs"]
-    yield Section("Runs side by side", _unlike(runs), [_runs(runs), *_shares(runs), *_means(runs, rubrics)])
+    tables = [_runs(runs), *_shares(runs), *_means(runs, rubrics)]
+    yield Section("Runs side by side", [*_unlike(runs), *_methods(runs)], tables)
     yield _spread(runs, told["together"])
     yield _disagreement(told["together"], [run["run"] for run in runs])
     yield _compared(told["together"])
@@ -45,6 +53,14 @@ def _unlike(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(digests) == 1:
         return []
     return ["The runs were judged under different rubrics, or versions or options of one: so may their values differ."]
+
+
+def _methods(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How the intervals beside each other were made."""
+    shares = [run["service"][name] for run in runs for name in _SHARES if run["service"][name] is not None]
+    means = [fact for run in runs for fact in with_mean(run["summary"]).values()]
+    told = {"shares": estimate_methods(shares), "means": mean_methods(means)}
+    return [f"Of {what}: {method}" for what, methods in told.items() for method in methods]
 
 
 def _compared(told: Mapping[str, Any]) -> Section:
@@ -84,11 +100,7 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 def _shares(runs: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """Failures, broken rules and steadiness of each run."""
-    for name, caption, of in (
-        ("failed", "Asked and not scored", ASKED),
-        ("violated", "Readable replies that break a rule", "readable replies"),
-        ("consistency", "Same side in both orders", JUDGED),
-    ):
+    for name, (caption, of) in _SHARES.items():
         rows = [
             [
                 Cell(run["run"]),
