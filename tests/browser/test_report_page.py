@@ -137,6 +137,17 @@ def test_page_has_no_serious_finding(scored: Path, opened: Open) -> None:
     assert not page.locator("#grid").is_visible() and page.locator(".printed").is_visible()
 
 
+def test_single_answer_has_no_order_and_says_what_was_not_checked(scored: Path, opened: Open) -> None:
+    """The verdicts of single answers speak of no order of responses; of a reply nobody can read no rule is checked."""
+    page = opened(scored, "#item=4")
+    verdicts = page.get_by_role("dialog", name="i4").get_by_role("region", name="Verdicts")
+    broken = verdicts.get_by_role("row", name="rules broken").get_by_role("cell")
+    assert broken.all_inner_texts() == ["not checked"]
+    assert "order" not in page.locator("dialog").inner_text()
+    page = opened(scored, "#item=1")
+    assert page.get_by_role("dialog").get_by_role("row", name="rules broken").get_by_role("cell").inner_text() == "none"
+
+
 def test_pair_stands_side_by_side(tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair shows both orders, who won, and marks the words in which its responses differ."""
     monkeypatch.chdir(ROOT)
@@ -145,6 +156,7 @@ def test_pair_stands_side_by_side(tmp_path: Path, opened: Open, monkeypatch: pyt
     dialog = page.get_by_role("dialog", name="convert-recipe")
     told = dialog.inner_text()
     assert "Preferred, repeat 1: changes with the order (AB: A, BA: B)" in told
+    assert "In the item's own order of responses" in told
     assert "order AB, repeat 1" in told and "order BA, repeat 1" in told
     marked = dialog.locator(".sides mark")
     assert marked.count() > 1

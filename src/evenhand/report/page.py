@@ -243,6 +243,7 @@ def _run(run: ReportedRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "language": run.rubric.language,
+        "rules": len(run.rubric.rules),
         "labels": {f.name: f.label.rstrip(":： ") or f.name.replace("_", " ") for f in fields},
         "beside": beside if len(beside) > 1 else [],
     }

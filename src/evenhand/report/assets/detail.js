@@ -10,7 +10,11 @@ function piecesOf(pieces, language, what) {
     ? el("mark", { title: what, text }) : document.createTextNode(text)));
 }
 
-const block = (title, ...inner) => el("section", {}, el("h4", { text: title, dir: "auto" }), ...inner);
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g; // signs that turn the order of what is shown around
+
+/** A name from outside in a sentence: its direction is kept to itself, signs that turn text are shown as escapes. */
+const named = (text) => el("bdi", { text: String(text).replace(TURNING, (sign) => "\\u" + sign.charCodeAt(0).toString(16)) });
+const block = (title, ...inner) => el("section", {}, el("h4", { dir: "auto" }, ...[title].flat()), ...inner);
 const labelled = (run, name) => run.labels[name] || name;
 
 function judgedTexts(run, item) {
@@ -28,7 +32,7 @@ function judgedTexts(run, item) {
     ? piecesOf(diff[side], run.language, "differs") : textOf(fields[name], run.language)));
   if (sides.length) parts.push(el("div", { class: "sides" }, ...sides));
   for (const name of item.null_answers || []) parts.push(block(labelled(run, name), el("p", { text: "null: no text at all" })));
-  for (const [rater, said] of Object.entries(item.labels || {})) parts.push(block("Labels of " + rater, textOf(
+  for (const [rater, said] of Object.entries(item.labels || {})) parts.push(block(["Labels of ", named(rater)], textOf(
     Object.entries(said).map(([name, value]) => name + ": " + value).join("\n"), run.language)));
   for (const [name, value] of Object.entries(item.extra)) parts.push(block(name, textOf(value)));
   return parts;
@@ -58,6 +62,17 @@ function outcome(field) {
 const trialName = (trial) => [trial.order && "order " + trial.order.toUpperCase(), "repeat " + (trial.repeat + 1)]
   .filter(Boolean).join(", ");
 
+/** The rules that a verdict breaks, and how many could not be checked on it. */
+function rulesBroken(run, verdict) {
+  const unchecked = verdict.status === "failed" ? run.rules : verdict.not_checked.length;
+  const broken = verdict.violations.map(([rule, severity, message]) =>
+    el("li", {}, el("strong", {}, severity + " ", named(rule)), ": ", named(message)));
+  if (!broken.length && unchecked && unchecked >= run.rules) return [el("span", { text: "not checked" })];
+  const rest = unchecked ? el("small", { text: " (" + unchecked + " of " + run.rules + " rules not checked)" }) : null;
+  return [broken.length ? el("ul", {}, ...broken) : el("span", { text: run.rules ? "none" : "the rubric has no rules" }),
+    ...rest ? [rest] : []];
+}
+
 function verdictTable(run, item) {
   const names = [...new Set(item.trials.flatMap((trial) => Object.keys(trial.verdict.fields)))];
   const line = (title, cells) => el("tr", {}, el("th", { scope: "row", text: title }), ...cells);
@@ -65,10 +80,9 @@ function verdictTable(run, item) {
   const rows = [line("status", each((v) => [el("span",
     { text: [v.status, v.failure, v.detail].filter(Boolean).join(": ") + (v.re_asked ? ", re-asked" : "") })]))];
   for (const name of names) rows.push(line(name, each((v) => outcome(v.fields[name]))));
-  rows.push(line("rules broken", each((v) => v.violations.length ? [el("ul", {}, ...v.violations.map(
-    ([rule, severity, message]) => el("li", { dir: "auto" }, el("strong", { text: severity + " " + rule }), ": " + message)))]
-    : [el("span", { text: "none" })])));
-  return el("table", {}, el("caption", { text: "In the item's own order of responses" }),
+  rows.push(line("rules broken", each((v) => rulesBroken(run, v))));
+  const ordered = item.trials.some((trial) => trial.order);
+  return el("table", {}, ordered ? el("caption", { text: "In the item's own order of responses" }) : null,
     el("thead", {}, el("tr", {}, el("td", {}), ...item.trials.map((t) => {
       const head = el("th", { scope: "col", text: trialName(t) });
       head.style.width = 85 / item.trials.length + "%"; // orders and repeats side by side, alike
@@ -121,8 +135,8 @@ async function drawItem(row) {
   const head = el("header", {}, el("h2", { id: "item-title", tabindex: -1, dir: "auto", text: data.ids[row] }),
     el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),
       el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } })));
-  const body = [el("p", { text: "Run " + run.name }), ...others.map((other) => el("p", {}, el("a",
-    { href: "#item=" + other, text: "The same item in " + runOf(other) })))];
+  const body = [el("p", {}, "Run ", named(run.name)), ...others.map((other) => el("p", {}, el("a",
+    { href: "#item=" + other }, "The same item in ", named(runOf(other)))))];
   if (item.problem) body.push(el("p", { class: "won", text: "This row could not be used: " + item.problem }));
   body.push(...wonBy(item));
   if (item.trials.length) body.push(el("h3", { text: "Verdicts" }), el("div", { class: "wide", tabindex: 0, role: "region",
