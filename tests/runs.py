@@ -65,6 +65,11 @@ def priced(out: Path) -> None:
     _change(out, lambda: {"usage": dict(zip(names, next(usages), strict=True))})
 
 
+def unpriced(out: Path) -> None:
+    """Let nobody know what the calls of a run cost."""
+    _change(out, lambda: {"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+
+
 def named(out: Path, model: str) -> None:
     """Let every reply of a run come from a model of this name."""
     _change(out, lambda: {"model": model})

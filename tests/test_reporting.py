@@ -24,7 +24,7 @@ from evenhand.reported import Reported, ReportedRun
 from evenhand.store import Store
 from evenhand.verdict import Distribution, FieldOutcome
 from rubric_texts import PAIR, rubric
-from runs import GOOD, LIE, SCORE, priced, rows, run_it, write_jsonl, write_script
+from runs import GOOD, LIE, SCORE, priced, rows, run_it, unpriced, write_jsonl, write_script
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -126,6 +126,33 @@ def test_every_number_leads_to_rows_that_hold_it(kind: str, mixed: Path, tmp_pat
                 assert cell.value == sum(row.facets[what[0]] for row in rows_of), (section.title, cell)
                 linked += 1
     assert linked > 20
+
+
+def test_broken_rules_are_told_as_they_came(tmp_path: Path) -> None:
+    """A rule is shown by the first message that a verdict broke it with, its values filled in; so are test cases."""
+    text = SCORE.replace("a clear lie", "truth {truth} and style {style}")
+    run_it(rows(3), rubric(text), write_script(tmp_path / "script", (None, LIE)), tmp_path / "run", re_ask=False)
+    told = write_report(tmp_path / "run", tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| lie | violation | 3 | truth 0 and style 4 |" in told
+    page = write_report(tmp_path / "run", tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "truth 0 and style 4" in page and "{truth}" not in page
+    suites = ElementTree.parse(write_report(tmp_path / "run", tmp_path / "r.xml")).getroot()
+    assert [case.text for case in suites.iter("failure")] == ["truth 0 and style 4"] * 3
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_cost_leads_to_the_calls_like_tokens(free: bool, tmp_path: Path) -> None:
+    """Money that is nothing, or not known, leads to the calls behind it as tokens do."""
+    run_it(rows(3), rubric(SCORE), "fake", tmp_path / "run")
+    if not free:
+        unpriced(tmp_path / "run")
+    with Store.open(tmp_path / "run") as store:
+        one, told = reported(store, tmp_path / "run", "id")
+    tables = [table for section in Sections(told, one.rubric, several=False) for table in section.tables]
+    took = {row[0].text: row[1] for table in tables if table.caption == "What the run took" for row in table.rows}
+    assert took["cost"].text == ("$0.00" if free else "unknown")
+    assert took["cost"].facets == took["prompt tokens"].facets == (Facet("count", "calls"),)
+    assert took["cost per 1,000 items"].facets == (Facet("count", "asked"),)
 
 
 def said_by_people() -> list[dict[str, Any]]:

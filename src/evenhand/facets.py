@@ -87,6 +87,7 @@ class Row:
         cells: Column -> value.
         facets: What it can be found by, with how often.
         question: What is asked of the system, as a key; "" where that is not known.
+        broken: Id of each rule that its verdicts break -> the message of the first that does.
         detail: Everything behind it, as plain JSON data; None where it was not asked for.
     """
 
@@ -94,6 +95,7 @@ class Row:
     cells: dict[str, Any]
     facets: dict[Facet, int]
     question: str
+    broken: dict[str, str]
     detail: dict[str, Any] | None
 
 
@@ -113,6 +115,7 @@ class RunRows:
         columns: Names of the cells, in order.
         distributions: Field -> value -> verdicts; a continuous or expected value counts for the nearest legal one.
         by: Column -> slice -> distributions.
+        messages: Id of each broken rule -> the first message that a verdict broke it with.
         labelled: Of what people labelled: rows ("labelled"), and for each field the verdicts that people and judge
             gave a value, that they gave different ones, and that two people gave one.
     """
@@ -130,6 +133,7 @@ class RunRows:
     ) -> None:
         self._labels = labels or {}
         self.labelled: Counter[str] = Counter()
+        self.messages: dict[str, str] = {}
         self._store, self._rubric, self._value, self._details = store, rubric, value, details
         self._manifest = store.manifest
         self._name = name
@@ -153,7 +157,11 @@ class RunRows:
             own = row.item.id if row.item is not None else f"row {row.seq + 1}"
             found = self._facets(row, verdicts, slices) | self._compared(own, verdicts)
             asked = question_of(row.item, self._rubric)[:_QUESTION_DIGITS] if row.item and row.item.fields else ""
-            yield Row(own, cells, found, asked, self._detail(row, verdicts))
+            broken: dict[str, str] = {}
+            for violation in (violation for verdict in verdicts.values() for violation in verdict.violations):
+                broken.setdefault(violation.rule, violation.message)
+            self.messages = broken | self.messages
+            yield Row(own, cells, found, asked, broken, self._detail(row, verdicts))
 
     def _compared(self, own: str, verdicts: Mapping[TrialKey, Verdict]) -> Counter[Facet]:
         """Whether people labelled the item, and of each field and repeat what they and the judge say."""

@@ -86,8 +86,9 @@ class ReportedRun:
             slice -> summary of the slice), ``distributions`` and ``distributions_by`` (counts of verdicts: field ->
             value, and column -> slice -> field -> value), ``comparison`` (`evenhand.compare`; ``comparison_note``
             tells why systems are not compared), ``ranking`` (`evenhand.Run.ranking`) and ``agreement``
-            (`evenhand.Run.agreement`), each None where there is none, and ``labels`` (counts of what people labelled,
-            see `evenhand.facets.RunRows`).
+            (`evenhand.Run.agreement`), each None where there is none, ``messages`` (broken rule -> the first message
+            that a verdict broke it with) and ``labels`` (counts of what people labelled, see
+            `evenhand.facets.RunRows`).
         """
         if self.rows is None:
             for _ in self.read(details=False):
@@ -113,6 +114,7 @@ class ReportedRun:
             "comparison_note": note,
             "ranking": self._ranking(),
             "agreement": self._agreement(),
+            "messages": dict(self.rows.messages),
             "labels": dict(self.rows.labelled),
         }
 

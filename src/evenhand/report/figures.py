@@ -117,8 +117,8 @@ def share(part: float | None, to: Cell) -> Cell:
 
 
 def dollars(amount: float | None, to: Cell) -> Cell:
-    """US dollars."""
-    return Cell("unknown") if amount is None else Cell(usd(amount), value=amount).leading(to)
+    """US dollars; where they are not known, the way to what was asked, sorted by nothing."""
+    return Cell("unknown", to.facets) if amount is None else Cell(usd(amount), value=amount).leading(to)
 
 
 def seconds(of: float | None, to: Cell) -> Cell:

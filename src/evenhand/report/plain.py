@@ -107,10 +107,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _case(row: Row, run: ReportedRun) -> str:
     kind, reasons = _outcome(row)
-    said = {rule.id: rule.say for rule in run.rubric.rules}
     inner = [
         f"<{kind} message={_xml(failure(reason.name))} type={_xml(reason.kind)}>"
-        f"{escape(_legal(said.get(reason.name, '')))}</{kind}>"
+        f"{escape(_legal(row.broken.get(reason.name, '')))}</{kind}>"
         for reason in reasons
     ]
     return f"<testcase classname={_xml(run.rubric.name)} name={_xml(row.id)}>{''.join(inner)}</testcase>\n"

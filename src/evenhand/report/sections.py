@@ -280,8 +280,7 @@ class Sections:
         return [Cell("pairs"), *(cells if "flips" in self._summary else cells[:-1])]
 
     def _rules(self) -> Section:
-        said = {rule.id: rule.say for rule in self._rubric.rules}
-        rows = []
+        said, rows = self._told["messages"], []
         for kind, name in (("rule", "violations"), ("warning", "warnings")):
             found = sorted(self._summary[name].items(), key=lambda one: -one[1])
             severity = "violation" if kind == "rule" else "warning"
@@ -289,7 +288,7 @@ class Sections:
                 [Cell(rule), Cell(severity), self._n(n, Facet(kind, rule)), Cell(said.get(rule, ""))]
                 for rule, n in found
             ]
-        tables = [Table("Rules broken", ["", "severity", "verdicts", "what it says"], rows)] if rows else []
+        tables = [Table("Rules broken", ["", "severity", "verdicts", "for instance"], rows)] if rows else []
         cells, methods = [], list[str]()
         for when, replies in (("before", "first replies"), ("after", "replies")):
             rate = self._summary["violation_rate"][f"{when}_re_ask"]
@@ -334,7 +333,7 @@ class Sections:
             [Cell("set in code, without a call"), self._count("set_in_code")],
             [Cell("replies repaired"), self._count("repaired")],
             *([Cell(f"{name} tokens"), self._tokens(name, tokens[name])] for name in tokens),
-            [Cell("cost"), dollars(told["cost_usd"], cost if told["cost_usd"] else Cell(""))],
+            [Cell("cost"), dollars(told["cost_usd"], cost if told["calls"] else Cell(""))],
             [Cell("cost per 1,000 items"), dollars(service["cost_per_1000_items"], each)],
             [Cell("trials of known latency"), self._n(latency["n"], timed)],
             [Cell("latency, median"), seconds(latency["median"], slowest)],
