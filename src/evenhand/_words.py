@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 #: Characters that steer a terminal or turn the order of what is shown: controls but tab and the end of a line, and
 #: the marks of bidirectional text that reach beyond themselves.
 _STEERING = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+
+#: A name in a sentence whose direction is kept to itself, as `contained` makes it.
+_CONTAINED = re.compile("\u2068([^\u202a-\u202e\u2066-\u2069]*)\u2069")
 
 _FAILURES = {
     "RetryableBackendError": "no answer in time",
@@ -74,3 +78,25 @@ def usd(amount: float, digits: int = 3) -> str:
 def visible(text: str) -> str:
     """A text fit for a terminal: what would steer it is shown as an escape of JSON, so that JSON stays JSON."""
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def contained(name: str) -> str:
+    """A name from outside as it may stand in a sentence: what would steer it is an escape, and it turns nothing else.
+
+    A name with signs that run from right to left stands between U+2068 and U+2069; any other is as it was.
+    """
+    told = visible(name)
+    turns = any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in told) if not told.isascii() else False
+    return f"\u2068{told}\u2069" if turns else told
+
+
+def pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of a text, each fit to be shown, with whether it is a name whose direction is kept to itself."""
+    for number, piece in enumerate(_CONTAINED.split(text)):
+        if piece:
+            yield visible(piece), bool(number % 2)
+
+
+def bare(text: str) -> str:
+    """A text fit to be shown where directions can't be kept apart."""
+    return "".join(piece for piece, _ in pieces(text))

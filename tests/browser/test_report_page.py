@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import socket
@@ -137,6 +138,38 @@ def test_page_has_no_serious_finding(scored: Path, opened: Open) -> None:
     assert not page.locator("#grid").is_visible() and page.locator(".printed").is_visible()
 
 
+@pytest.mark.parametrize("kind", ["one", "pairs", "critic", "several"])
+def test_page_has_no_moderate_finding(kind: str, tmp_path: Path, opened: Open) -> None:
+    """Axe finds nothing serious or moderate by any of its rules: contrast is enhanced, every region has its own name.
+
+    On a phone no heading of a column but those that are names takes more than two lines.
+    """
+    axe = files(pytest.importorskip("axe_playwright_python")) / "axe.min.js"
+    if kind == "critic":
+        row = {"id": "x", "prompt": "p", "ref_answer": "a", "predict": "b", "task": "OCR"}
+        judge([row], "alignmm-critic", "fake", out=tmp_path / "run")
+        given: dict[str, Any] = {"runs": tmp_path / "run"}
+    else:
+        given = {"one": one_run, "pairs": pairs_run, "several": two_runs}[kind](tmp_path)
+    path = write_report(out=tmp_path / "report.html", charts=True, **given)
+    run = "axe.run({runOnly: axe.getRules().map(rule => rule.ruleId)}).then(told => told.violations)"
+    for fragment, scheme in itertools.product(("", "#item=0"), ("light", "dark")):
+        if scheme == "light":
+            page = opened(path, fragment, color_scheme=scheme)
+            page.evaluate(axe.read_text(encoding="utf-8"))
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate(run)
+        real = [v for v in found if v["impact"] != "minor"]
+        assert [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in real] == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    lines = """heads => heads.filter(head => head.textContent.length < 40).map(head => {
+        const range = document.createRange();
+        range.selectNodeContents(head);
+        return new Set([...range.getClientRects()].map(box => Math.round(box.top / 4))).size;
+    })"""
+    assert max(page.locator("main thead th > bdi").evaluate_all(lines)) <= 2
+
+
 def test_single_answer_has_no_order_and_says_what_was_not_checked(scored: Path, opened: Open) -> None:
     """The verdicts of single answers speak of no order of responses; of a reply nobody can read no rule is checked."""
     page = opened(scored, "#item=4")
@@ -216,6 +249,38 @@ def test_texts_run_in_their_own_direction(tmp_path: Path, opened: Open) -> None:
     shown = page.locator("dialog pre").evaluate_all(told)
     assert [arabic, "zh", "rtl"] in shown and ["\u6d77\u8fb9", "zh", "ltr"] in shown
     assert page.locator("dialog .sides mark").all_inner_texts() == ["\u5c0f\u9547"]
+
+
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def test_names_keep_their_direction_to_themselves(tmp_path: Path, opened: Open) -> None:
+    """Signs in names of folders and systems that turn text are shown as escapes; right-to-left names stand apart."""
+    hebrew, turned = "\u05d0\u05d1", ("run\u202egpj", "\u2066\u2069run")
+    given = [{**row, "system": f"{hebrew}{n % 2}"} for n, row in enumerate(rows(6))]
+    for name in turned:
+        judge(given, rubric(SCORE), "fake", out=tmp_path / name)
+    path = write_report([tmp_path / name for name in turned], tmp_path / "report.html", charts=True)
+    page = opened(path, "#item=0")
+    page.get_by_role("dialog").wait_for()
+    heads = "h1, h2, caption, th, td, svg text, svg title, option, header p, nav a, dialog p"
+    told = page.locator(heads).all_text_contents()
+    assert any("run\\u202egpj" in text for text in told)
+    assert [text for text in told if re.search("[\u202a-\u202e\u2066\u2067]", text)] == []
+    assert page.locator("h1").first.locator("bdi").all_text_contents() == [
+        str(tmp_path / name).replace("\u202e", "\\u202e").replace("\u2066\u2069", "\\u2066\\u2069") for name in turned
+    ]
+    assert "\u202e" not in page.title() and "\u2066" not in page.title()
+    assert f"system = \u2068{hebrew}1\u2069 (6)" in page.locator("option").all_text_contents()
+    differs = page.locator("th > bdi", has_text=" less ").filter(has_text=hebrew).first
+    assert sorted(differs.locator("bdi").all_text_contents()) == [f"{hebrew}0", f"{hebrew}1"]
+    assert page.locator("svg text", has_text="less").filter(has_text="\u2068").count() > 0
+    assert not any(
+        TURNING.search(name)
+        for name in page.locator("[aria-label]").evaluate_all(
+            "all => all.filter(one => one.matches('main *')).map(one => one.getAttribute('aria-label'))"
+        )
+    )
 
 
 EVIL = (

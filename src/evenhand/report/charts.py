@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from evenhand._words import visible
+from evenhand._words import bare, pieces
 from evenhand.errors import MissingExtraError
 from evenhand.report.figures import Cell, Table
 
@@ -142,10 +142,18 @@ def _labels(texts: Sequence[str]) -> list[str]:
 
 
 def _label(text: str, most: int = _LONGEST_LABEL) -> str:
-    """A text that is no formula and no markup, on one line; of a long one both ends."""
-    told = " ".join(re.sub("[\ud800-\udfff\ufffe\uffff]", "\ufffd", visible(text)).split())
+    """A text that is no formula and no markup, on one line; of a long one both ends.
+
+    Names in one that is shown whole keep their directions to themselves.
+    """
+    told = _line(bare(text))
     end = most * 2 // 3
-    return told if len(told) <= most else f"{told[: most - 1 - end]}…{told[-end:]}"
+    whole = _line("".join(f"\u2068{piece}\u2069" if name else piece for piece, name in pieces(text)))
+    return whole if len(told) <= most else f"{told[: most - 1 - end]}…{told[-end:]}"
+
+
+def _line(text: str) -> str:
+    return " ".join(re.sub("[\ud800-\udfff\ufffe\uffff]", "\ufffd", text).split())
 
 
 def _own(drawn: bytes, name: str, caption: str) -> str:

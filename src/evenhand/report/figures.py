@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from evenhand._words import percent, rounded, span, usd
+from evenhand._words import contained, percent, rounded, span, usd
 from evenhand.facets import Facet
 from evenhand.report.cells import estimate_cells, mean_cells
 from evenhand.rubric.model import Rubric
@@ -179,7 +179,7 @@ def _differences(
     told = f"on the same {unit}" if how.paired else f"not paired: too few {unit} with scores of both"
     reach = max(ends, default=0.0)
     scale = (-reach, reach) if reach else None
-    return Table(f"{measure}: differences, {told}", columns, rows, "means" if reach else None, scale)
+    return Table(f"{contained(measure)}: differences, {told}", columns, rows, "means" if reach else None, scale)
 
 
 def _difference(
@@ -202,7 +202,7 @@ def _difference(
         *ns,
         Cell("-") if one["more"] is None else Cell(f"{one['more']:,}", value=one["more"]).leading(to),
     ]
-    return [Cell(f"{one['b']} less {one['a']}"), *figures, Cell(one["better"] or "neither")]
+    return [Cell(f"{contained(one['b'])} less {contained(one['a'])}"), *figures, Cell(one["better"] or "neither")]
 
 
 def chance(p: float) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from evenhand._words import failure
+from evenhand._words import bare, contained, failure, listed, pieces
 from evenhand.beside import Beside
 from evenhand.facets import ASKED, JUDGED, USAGE, Facet, FacetTable, Row
 from evenhand.report.figures import Cell, Section, Table
@@ -86,7 +86,8 @@ def _parts(reported: Reported, told: dict[str, Any], links: _Links, drawn: Drawn
     for section in together(told, [run.rubric for run in reported.runs]):
         yield section.title, _section(section, links, drawn)
     for run, facts in zip(reported.runs, told["runs"], strict=True):
-        sections = [(s.title, _section(s, links, drawn)) for s in Sections(facts, run.rubric, several=several)]
+        own, made = run.name if several else "", Sections(facts, run.rubric, several=several)
+        sections = [(section.title, _section(section, links, drawn, own)) for section in made]
         if several:
             yield run.name, _tag("h1", _bidi(run.name)) + "".join(html for _, html in sections)
         else:
@@ -126,7 +127,7 @@ def _head(reported: Reported, style: str, script: str) -> str:
 
 
 def _title(reported: Reported) -> str:
-    return "Report of " + ", ".join(run.name for run in reported.runs)
+    return "Report of " + ", ".join(contained(run.name) for run in reported.runs)
 
 
 def _hash(text: str) -> str:
@@ -212,10 +213,10 @@ def _facets(table: FacetTable, texts: set[str]) -> Iterator[dict[str, Any]]:
     for facet in table.ids:
         shown = facet.kind not in _UNLISTED and facet[:2] != ("system", "n") and facet not in _HIDDEN
         shown = shown and not (facet.kind == "column" and facet.name in texts)
-        group = facet.name if facet.kind in ("column", "value") else _GROUPS[facet.kind]
+        group = contained(facet.name) if facet.kind in ("column", "value") else _GROUPS[facet.kind]
         yield {
             "kind": facet.kind,
-            "group": (f"{_GROUPS[facet.kind]}: {group}" if group == facet.name else group) if shown else "",
+            "group": (f"{_GROUPS[facet.kind]}: {group}" if group == contained(facet.name) else group) if shown else "",
             "label": facet_label(facet),
             "rows": table.rows[facet],
         }
@@ -223,15 +224,16 @@ def _facets(table: FacetTable, texts: set[str]) -> Iterator[dict[str, Any]]:
 
 def facet_label(facet: Facet) -> str:
     """A facet in words, as in "truth = 3" and "rule lie"."""
+    name, value = contained(facet.name), contained(facet.value)
     if facet.kind in ("column", "value"):
-        return f"{facet.name} = {facet.value}"
+        return f"{name} = {value}"
     if facet.kind == "count":
         return facet.name.replace("_", " ")
     if facet.kind == "system":
-        return f"{facet.value}: {facet.name}"
+        return f"{value}: {name}"
     if facet.kind in ("unread", "confusion"):
-        return f"{facet.name}: {failure(facet.value) or 'no value'}"
-    return f"{_GROUPS[facet.kind]}: {failure(facet.name) if facet.kind == 'failure' else facet.name}"
+        return f"{name}: {failure(value) or 'no value'}"
+    return f"{_GROUPS[facet.kind]}: {failure(name) if facet.kind == 'failure' else name}"
 
 
 def _run(run: ReportedRun) -> dict[str, Any]:
@@ -274,8 +276,9 @@ def _tag(name: str, *children: str, safe: bool = False, **attributes: str) -> st
 
 
 def _bidi(text: str) -> str:
-    """A text from outside: escaped, its direction kept to itself."""
-    return _tag("bdi", escape(text)) if text else ""
+    """A text from outside: escaped, its direction, and those of names in it, kept to themselves."""
+    inner = (_tag("bdi", escape(piece)) if name else escape(piece) for piece, name in pieces(text))
+    return _tag("bdi", *inner) if text else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +298,7 @@ class _Links:
         text = _bidi(cell.text)
         if cell.item is not None:
             href = f"#id={quote(cell.item, safe='', errors='backslashreplace')}"
-            return _tag("a", text, href=href, aria_label=f"{cell.text}: show item {cell.item}")
+            return _tag("a", text, href=href, aria_label=bare(f"{cell.text}: show item {cell.item}"))
         wanted = (*cell.facets, *cell.either)
         if not wanted or not all(facet in self.ids for facet in wanted):
             return text
@@ -307,7 +310,7 @@ class _Links:
         }
         told = ", ".join(filter(None, (*map(facet_label, cell.facets), " or ".join(map(facet_label, cell.either)))))
         href = "&".join(f"{name}={value}" for name, value in parts.items() if value)
-        return _tag("a", text, href=f"#{href}", aria_label=f"{cell.text}: show {told}")
+        return _tag("a", text, href=f"#{href}", aria_label=bare(f"{cell.text}: show {told}"))
 
 
 def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequence[str]) -> str:
@@ -324,7 +327,7 @@ def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequ
     return (
         _tag(
             "header",
-            _tag("h1", "Report of ", *(_bidi(", ".join(run.name for run in reported.runs)),)),
+            _tag("h1", "Report of ", ", ".join(_bidi(run.name) for run in reported.runs)),
             lead,
             _tag("p", escape(made + note), class_="soft"),
         )
@@ -333,24 +336,30 @@ def _header(reported: Reported, told: dict[str, Any], links: _Links, parts: Sequ
     )
 
 
-def _section(section: Section, links: _Links, drawn: Drawn) -> str:
+def _section(section: Section, links: _Links, drawn: Drawn, run: str = "") -> str:
+    """A section; its tables have names that no others have, those of one of several runs with the run's."""
     notes = "".join(_tag("p", _bidi(note)) for note in section.notes)
-    tables = "".join(_table(table, links, drawn) for table in section.tables)
+    captions = Counter(table.caption for table in section.tables)
+    tables = ""
+    for table in section.tables:
+        fields = listed([row[0].text for row in table.rows], 3) if captions[table.caption] > 1 else ""
+        name = ", ".join(filter(None, (": ".join(filter(None, (table.caption, fields))), run)))
+        tables += _table(table, links, drawn, bare(name))
     return _tag("section", _tag("h2", _bidi(section.title)), notes, _tag("div", tables, class_="tables"))
 
 
-def _table(table: Table, links: _Links, drawn: Drawn) -> str:
+def _table(table: Table, links: _Links, drawn: Drawn, name: str) -> str:
     numbers = ["number" if all(map(_is_number, column)) else "" for column in zip(*table.rows, strict=True)]
     head = "".join(
-        _tag("th", _bidi(name), scope="col", class_=kind) if name else _tag("td")
-        for name, kind in zip(table.columns, numbers or [""] * len(table.columns), strict=True)
+        _tag("th", _bidi(title), scope="col", class_=kind) if title else _tag("td")
+        for title, kind in zip(table.columns, numbers or [""] * len(table.columns), strict=True)
     )
     rows = "".join(_row(row, links) for row in table.rows)
     inner = _tag("caption", _bidi(table.caption)) + _tag("thead", _tag("tr", head)) + _tag("tbody", rows)
-    told = _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=table.caption)
+    told = _tag("div", _tag("table", inner), class_="wide", tabindex="0", role="region", aria_label=name)
     chart = drawn(table)
     if chart:
-        chart = _tag("div", chart, class_="wide", tabindex="0", role="region", aria_label=f"Chart: {table.caption}")
+        chart = _tag("div", chart, class_="wide", tabindex="0", role="region", aria_label=f"Chart: {name}")
     return _tag("div", told, chart, class_="shown")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from evenhand._words import failure, visible
+from evenhand._words import bare, failure, visible
 from evenhand.facets import Facet, Row
 from evenhand.report.figures import Section
 from evenhand.report.sections import Sections
@@ -62,7 +62,7 @@ def _line(cells: Any, *, raw: bool = False) -> str:
 
 def _markdown(text: str) -> str:
     """A text on one line that means nothing but itself."""
-    return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(bare(text).split()))
 
 
 def write_junit(reported: Reported, path: Path) -> None:

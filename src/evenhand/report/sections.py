@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evenhand._words import failure, percent
+from evenhand._words import contained, failure, percent
 from evenhand.facets import JUDGED, USAGE, Facet, confusion
 from evenhand.report.cells import (
     ONE_ORDER,
@@ -98,7 +98,8 @@ class Sections:
         validated = told["judge"]["status"] if self._told["agreement"] is None else "labels of people beside it"
         rows = self._n(told["rows"], Facet("run", self._told["run"]))
         of = ["no rows"] if told["coverage"] is None else ["coverage ", self.coverage(), " of ", rows, " rows"]
-        by = f"{rubric['name']} version {rubric['version']} judged by {told['judge']['spec']}: "
+        spec = contained(told["judge"]["spec"])
+        by = f"{contained(rubric['name'])} version {rubric['version']} judged by {spec}: "
         asked = [self._count("trials_asked"), " of ", self._count("trials"), " trials asked; "]
         left = ["unfinished: ", *asked] if unfinished(told) else []
         return [by, *left, self._count("scored"), " of ", self._count("planned"), " scored; ", *of, f"; {validated}"]
@@ -127,10 +128,10 @@ class Sections:
         plan, judge, rubric = self._told["plan"], self._summary["judge"], self._summary["rubric"]
         rows = {
             "judge": judge["spec"],
-            "models named in replies": ", ".join(judge["models"]) or "-",
+            "models named in replies": ", ".join(map(contained, judge["models"])) or "-",
             "settings": _plain(judge["settings"]),
             "identity": _plain(judge["identity"]),
-            "rubric": f"{rubric['name']} version {rubric['version']}",
+            "rubric": f"{contained(rubric['name'])} version {rubric['version']}",
             "rubric digest": rubric["digest"],
             "options": _plain(plan["options"]) if plan["options"] else "-",
             "weights": _plain(plan["weights"]) if plan["weights"] else "-",
@@ -171,7 +172,7 @@ class Sections:
             scored = self._n(part["scored"], where, Facet("count", "scored"))
             planned = self._n(part["planned"], where, Facet("count", "planned"))
             rows.append([Cell(name), planned, scored, *self._preferences(part, where)])
-        tables = [Table(f"Coverage by {column}", ["", "planned", "scored", *self._sides()], rows)]
+        tables = [Table(f"Coverage by {contained(column)}", ["", "planned", "scored", *self._sides()], rows)]
         spread = self._told["distributions_by"][column]
         for name in dict.fromkeys((*measures, *self._told["distributions"])):
             if name in measures:
@@ -184,9 +185,10 @@ class Sections:
                     counts = [self._n(of[name][v], where, Facet("value", name, v)) for v in values]
                     n = self._n(sum(of[name].values()), where, Facet("valued", name))
                     cells.append([Cell(part), *counts, n])
-                tables.append(Table(f"{name} by {column}, verdicts by value", ["", *values, "n"], cells, "shares"))
+                caption = f"{contained(name)} by {contained(column)}, verdicts by value"
+                tables.append(Table(caption, ["", *values, "n"], cells, "shares"))
         notes = mean_methods(fact for part in told.values() for fact in with_mean(part).values())
-        return Section(f"By {column}", notes, tables)
+        return Section(f"By {contained(column)}", notes, tables)
 
     def _mean_by(self, column: str, name: str) -> Table:
         rows = []
@@ -194,7 +196,7 @@ class Sections:
             to = self._to(Facet("column", column, part), Facet("valued", name))
             rows.append(mean_row(part, with_mean(summary).get(name), to))
         scale = scale_of(self._rubric, name)
-        return Table(f"{name} by {column}", MEANS, rows, "means" if scale else None, scale)
+        return Table(f"{contained(name)} by {contained(column)}", MEANS, rows, "means" if scale else None, scale)
 
     def _tasks(self) -> Section | None:
         """Means over categories and over all, where the rubric sums its scores up by task."""
@@ -212,8 +214,8 @@ class Sections:
             for kind in ("item", "task"):
                 if fact := means.get(f"{kind}_mean"):
                     shown.append(fact)
-                    rows.append(mean_row(f"{category or 'all'}, mean of {kind}s", fact, to))
-        caption = f"{measure} by category of {told['by']}"
+                    rows.append(mean_row(f"{contained(category or 'all')}, mean of {kind}s", fact, to))
+        caption = f"{contained(measure)} by category of {contained(told['by'])}"
         scale = scale_of(self._rubric, measure)
         return Section(
             "By category", mean_methods(shown), [Table(caption, MEANS, rows, "means" if scale else None, scale)]
@@ -222,7 +224,7 @@ class Sections:
     def _sides(self) -> list[str]:
         if "preference" not in self._summary:
             return []
-        return [*(f"prefers {side}" for side in self._summary["preference"]), "changed with the order"]
+        return [*(f"prefers {contained(side)}" for side in self._summary["preference"]), "changed with the order"]
 
     def _preferences(self, part: Mapping[str, Any], *where: Facet) -> list[Cell]:
         if "preference" not in part:
@@ -349,7 +351,7 @@ class Sections:
         told = self._told["agreement"]
         if told is None:
             return Section("Agreement with people", [f"{self._summary['judge']['status']}: no labels were given"])
-        rows, figures, notes = [], list[Mapping[str, Any]](), [f"people: {', '.join(told['people'])}"]
+        rows, figures, notes = [], list[Mapping[str, Any]](), [f"people: {', '.join(map(contained, told['people']))}"]
         for name, fact in told["fields"].items():
             if fact["confusion"] is not None:
                 notes += left_out_words(name, fact["confusion"])
@@ -384,7 +386,7 @@ class Sections:
         for mine, of in zip(values, told["counts"], strict=True):
             cells = [self._n(n, confusion(name, mine, theirs)) for theirs, n in zip(values, of, strict=True)]
             rows.append([Cell(mine), *cells])
-        return Table(f"{name}: judge (rows) and {told['columns']} (columns)", ["", *values], rows)
+        return Table(f"{contained(name)}: judge (rows) and {told['columns']} (columns)", ["", *values], rows)
 
 
 def _labels(name: str, what: str) -> Facet:
@@ -393,4 +395,4 @@ def _labels(name: str, what: str) -> Facet:
 
 def _plain(value: Mapping[str, Any]) -> str:
     told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in value.items()}
-    return ", ".join(f"{k} {v}" for k, v in told.items() if v)
+    return ", ".join(f"{contained(k)} {contained(v)}" for k, v in told.items() if v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evenhand._words import rounded
+from evenhand._words import contained, rounded
 from evenhand.beside import COMPARED, DIFFER, SHARED
 from evenhand.facets import ASKED, JUDGED, USAGE, Facet
 from evenhand.report.cells import estimate_methods, mean_methods, with_mean
@@ -75,7 +75,7 @@ def _compared(told: Mapping[str, Any]) -> Section:
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:
-    return [f"{run} is left out: {reason}." for run, reason in reasons.items()]
+    return [f"{contained(run)} is left out: {reason}." for run, reason in reasons.items()]
 
 
 def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
@@ -88,7 +88,7 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Table:
             [
                 Cell(run["run"]),
                 Cell(judge["spec"]),
-                Cell(f"{rubric['name']} {rubric['version']}, {rubric['digest'][:8]}"),
+                Cell(f"{contained(rubric['name'])} {rubric['version']}, {rubric['digest'][:8]}"),
                 count(summary["planned"], where, Facet("count", "planned")),
                 count(summary["scored"], where, Facet("count", "scored")),
                 share(summary["coverage"], Cell("", (where, Facet("count", "rows_scored")))),
@@ -131,7 +131,7 @@ def _means(runs: Sequence[Mapping[str, Any]], rubrics: Sequence[Rubric]) -> Iter
                 for run in members
             ]
             of = weights or (f"{scale[0]:g} to {scale[1]:g}" if scale else "")
-            caption = f"{measure}{f' ({of})' if of and len(alike) > 1 else ''} by run"
+            caption = f"{contained(measure)}{f' ({of})' if of and len(alike) > 1 else ''} by run"
             yield Table(caption, MEANS, rows, "means" if scale else None, scale)
 
 
@@ -146,7 +146,7 @@ def _spread(runs: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Secti
             for run in field["runs"]
         ]
         values = spreads[field["runs"][0]][name]
-        tables.append(Table(f"{name} by run, verdicts by value", ["", *values], rows, "shares"))
+        tables.append(Table(f"{contained(name)} by run, verdicts by value", ["", *values], rows, "shares"))
     notes = [] if tables else ["No field is asked for in two runs on one scale."]
     shared = {run for field in told["fields"] for run in field["runs"]}
     others = {run: reason for run, reason in told["left_out"].items() if run not in shared}
@@ -180,7 +180,8 @@ def _values(one: Mapping[str, Any], run: str) -> str:
     if run not in one["values"]:
         return "not in this run"
     values, flips = one["values"][run], one["flips"].get(run, ())
-    told = [f"{name} {'flips' if name in flips else _value(values[name])}" for name in one["differ"] if name in values]
+    differ = [name for name in one["differ"] if name in values]
+    told = [f"{contained(n)} {'flips' if n in flips else contained(_value(values[n]))}" for n in differ]
     return ", ".join(told) or "not asked for these"
 
 
