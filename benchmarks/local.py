@@ -38,9 +38,9 @@ LEAST_RATIO = 0.9
 class Bare:
     """The runtime alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, model: str) -> None:
         how = {"n_ctx": local._CONTEXT, "threads": local_engine.cores()}
-        self._server = local_engine._start(locate(MODEL).path, str(folder / "bare.sock"), **how)
+        self._server = local_engine._start(locate(model).path, str(folder / "bare.sock"), **how)
 
     def complete(self, prompt: tuple[int, ...], limit: int, grammar: str = "", top: int = 0) -> None:
         """One piece of an answer."""
@@ -88,34 +88,39 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=8, help="items of each rubric")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rubrics", nargs="+", choices=RUBRICS, default=RUBRICS)
+    parser.add_argument("--model", default=MODEL, help="as in `local:MODEL`")
     parser.add_argument("--least", type=float, default=LEAST_RATIO, help="fail below this ratio")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        bare = Bare(Path(folder))
-        found = {name: measure(name, given.items, given.rounds, bare) for name in given.rubrics}
-    told = {"threads of a prompt": local_engine.cores(), "threads of a token": local_engine._THREADS_OF_ONE_TOKEN}
+        bare = Bare(Path(folder), given.model)
+        found = {name: measure(name, given, bare) for name in given.rubrics}
+    told = {
+        "model": given.model,
+        "threads of a prompt": local_engine.cores(),
+        "threads of a token": local_engine._THREADS_OF_ONE_TOKEN,
+    }
     print(json.dumps({**told, **found}, indent=1))
     if any(one["ratio"] < given.least for one in found.values()):
         sys.exit(f"a ratio is below {given.least}")
 
 
-def measure(name: str, count: int, rounds: int, bare: Bare) -> dict[str, Any]:
+def measure(name: str, given: argparse.Namespace, bare: Bare) -> dict[str, Any]:
     """Medians of some rounds under one rubric."""
-    rows = list(itertools.islice(items(name), count))
-    found = [judged(name, rows, bare) for _ in range(rounds)]
+    rows = list(itertools.islice(items(name), given.items))
+    found = [judged(name, rows, given.model, bare) for _ in range(given.rounds)]
     names = ("tokens_per_s", "bare_tokens_per_s", "ratio")
     medians = {key: round(statistics.median(one[key] for one in found), 3) for key in names}
-    return {"rounds": rounds, "trials": found[0]["trials"], "tokens": found[0]["tokens"], **medians}
+    return {"rounds": given.rounds, "trials": found[0]["trials"], "tokens": found[0]["tokens"], **medians}
 
 
-def judged(name: str, rows: list[dict[str, Any]], bare: Bare) -> dict[str, float]:
+def judged(name: str, rows: list[dict[str, Any]], model: str, bare: Bare) -> dict[str, float]:
     """One run, with the bare runtime after each trial."""
     sides = Sides(bare)
     with (
         mock.patch.object(local.LocalBackend, "_answer", lambda *given: sides.answering(*given)),
         mock.patch.object(local._Asked, "_complete", lambda *given, **how: sides.recording(*given, **how)),
     ):
-        evenhand.judge(rows, name, f"local:{MODEL}", reason=False, re_ask=False).close()
+        evenhand.judge(rows, name, f"local:{model}", reason=False, re_ask=False).close()
     if len(sides.tokens) < 2:
         raise SystemExit("the run was stopped, or has fewer than two trials to ask")
     tokens, judge, alone = sum(sides.tokens[1:]), sum(sides.judge[1:]), sum(sides.bare[1:])
