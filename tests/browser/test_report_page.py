@@ -429,3 +429,66 @@ def test_every_number_has_a_way_to_its_verdicts(
         ways += 1
     assert ways > 60
     assert len({one["part"] for one in found if one["href"]}) >= (8 if made is one_run else 6)
+
+
+def focused(page: Any, pattern: str) -> None:
+    """Wait until what has the focus holds it."""
+    wait_text(page.locator(":focus"), pattern)
+
+
+def test_focus_goes_where_links_lead(scored: Path, opened: Open) -> None:
+    """Enter on a number leads to the line above the table, Back to the number; contents lead to their headings."""
+    page = opened(scored)
+    number = page.get_by_role("region", name="Rules broken").get_by_role("link", name="1")
+    for _ in range(2):
+        number.focus()
+        place = page.evaluate("scrollY")
+        page.keyboard.press("Enter")
+        focused(page, "^1 of 30 items")
+    page.keyboard.press("Tab")
+    focused(page, "^rule broken: lie")
+    page.go_back()
+    wait_count(page, "30 of 30")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == number.get_attribute("aria-label")
+    assert page.evaluate("scrollY") == place
+    for name in ("Rules", "All items"):
+        page.get_by_role("navigation").get_by_role("link", name=name).press("Enter")
+        focused(page, f"^{name}$")
+    page.go_back()
+    focused(page, "^All items$")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+
+
+def test_focus_stays_among_filters(scored: Path, opened: Open) -> None:
+    """A removed filter hands the focus to the next one, the last to the line above; a chosen one leaves it be."""
+    page = opened(scored)
+    for label in ("system = s1 (10)", "not scored: no_rating (1)"):
+        page.get_by_label("Add a filter").focus()
+        page.get_by_label("Add a filter").select_option(label=label)
+        page.get_by_role("button", name=f"Remove filter {label[:10]}").wait_for()
+        assert page.evaluate("document.activeElement.id") == "facet"
+    page.get_by_role("button", name="Remove filter system").press("Enter")
+    wait_count(page, "1 of 30 items; occurs 1×")
+    focused(page, "^not scored: no_rating")
+    page.keyboard.press("Enter")
+    focused(page, "^30 of 30 items")
+    assert page.evaluate("document.activeElement.id") == "count"
+
+
+def test_focus_comes_back_from_an_item(tmp_path: Path, opened: Open) -> None:
+    """A link of an item leads into the other item; closed, the row shown last has the focus, or the line above."""
+    for name in ("a", "b"):
+        script = write_script(tmp_path / name, (None, GOOD))
+        judge(rows(60), rubric(SCORE), script, out=tmp_path / f"run-{name}")
+    path = write_report([tmp_path / "run-a", tmp_path / "run-b"], tmp_path / "report.html")
+    page = opened(path, "#item=55")
+    page.get_by_role("dialog").get_by_role("link", name="The same item in").press("Enter")
+    wait_text(page.get_by_role("dialog").get_by_text("Run ").first, "run-b$")
+    focused(page, "^i55$")
+    page.keyboard.press("Escape")
+    focused(page, "^i55.*run-b")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "row"
+    pytest.importorskip("playwright.sync_api").expect(page.locator(":focus")).to_be_in_viewport()
+    page = opened(path, "#id=nobody&item=3")
+    page.keyboard.press("Escape")
+    focused(page, "^0 of 120 rows")

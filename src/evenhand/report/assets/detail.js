@@ -115,8 +115,9 @@ async function drawItem(row) {
   const run = data.head.runs[item.run];
   const dialog = document.getElementById("item");
   const place = table.order.indexOf(row);
+  if (place >= 0) table.active = place; // the row to come back to
   const step = (by, text) => el("button", { type: "button", text, disabled: place < 0 || !(place + by in table.order),
-    on: { click: () => { table.active = place + by; openItem(table.order[place + by]); } } });
+    on: { click: () => openItem(table.order[place + by]) } });
   const others = (data.head.runs.length > 1 ? rowsOfId(data.ids[row]) : []).filter((other) => other !== row);
   const head = el("header", {}, el("h2", { id: "item-title", tabindex: -1, dir: "auto", text: data.ids[row] }),
     el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),

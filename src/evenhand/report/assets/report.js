@@ -1,12 +1,17 @@
 // The page's state is its location hash: f facets that all rows have, e facets of which each has one, by "id" or
 // "question": only those that rows of each of e share; q search, id, s sort, item the row that is open.
-const FILTERS = ["f", "e", "by", "q", "id"];
-
 const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 let searching = 0;
 let searched = { query: "", found: null };
 
+/** Links of the page itself; those of an open item come and go. */
+const links = () => [...document.querySelectorAll("header a, nav a, main a")];
+
+/** The history keeps with each place that was left the number of the link that led away, -1 for none. */
+const leave = (link) => history.replaceState(links().indexOf(link), "");
+
 function go(next) {
+  leave(null);
   const given = Object.entries(next).filter(([, value]) => value !== "" && value !== undefined);
   location.hash = new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all"; // empty would scroll to the top
 }
@@ -68,15 +73,19 @@ function countOf(now, rows) {
 function tellFilters(now, rows, part) {
   const facets = facetsOf(now);
   const either = numbersOf(now.e);
-  document.getElementById("count").textContent = countOf(now, rows)
+  const count = document.getElementById("count");
+  const filters = document.getElementById("filters");
+  const focused = [...filters.children].indexOf(document.activeElement);
+  count.textContent = countOf(now, rows)
     + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "");
   const chip = (label, rest) => el("button", { type: "button", class: "filter", dir: "auto", text: label + " ×",
     "aria-label": "Remove filter " + label, on: { click: () => go({ ...state(), ...rest }) } });
-  document.getElementById("filters").replaceChildren(
+  filters.replaceChildren(
     ...facets.map((f) => chip(data.head.facets[f].label, { f: facets.filter((other) => other !== f).join(",") })),
     ...either.length ? [chip(either.map((f) => data.head.facets[f].label).join(" or ")
       + (now.by ? ", the same " + now.by : ""), { e: "", by: "" })] : [],
     ...now.id === undefined ? [] : [chip("id = " + now.id, { id: "" })]);
+  if (focused >= 0) (filters.children[focused] || filters.lastElementChild || count).focus();
   if (document.activeElement !== document.getElementById("search")) document.getElementById("search").value = now.q || "";
 }
 
@@ -102,16 +111,33 @@ function apply(now) {
   });
 }
 
+/** Takes the focus to where a link leads; what is done within the items keeps it. */
+function land(now) {
+  const items = document.getElementById("items");
+  if (items.contains(document.activeElement)) return;
+  const part = document.getElementById(location.hash.slice(1));
+  const heading = part && part.querySelector("h1, h2");
+  if (heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  } else if (["f", "e", "id"].some((key) => now[key])) {
+    items.scrollIntoView();
+    document.getElementById("count").focus({ preventScroll: true });
+  }
+}
+
 async function onState(event) {
   const now = state();
-  const before = event && event.oldURL ? new URLSearchParams(new URL(event.oldURL).hash.slice(1)) : null;
-  const same = before && [...FILTERS, "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
+  const before = event && new URLSearchParams(new URL(event.oldURL).hash.slice(1));
+  const same = before && ["f", "e", "by", "q", "id", "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
   if (!same) await apply(now);
   const dialog = document.getElementById("item");
   const row = parseInt(now.item, 10);
-  if (row >= 0 && row < data.ids.length) await drawItem(row);
-  else if (dialog.open) dialog.close();
-  if (before && !same && ["f", "e", "id"].some((key) => now[key]) && now.q === (before.get("q") || undefined)) document.getElementById("items").scrollIntoView();
+  if (row >= 0 && row < data.ids.length) return drawItem(row);
+  if (dialog.open) dialog.close();
+  if (!event) return;
+  if (history.state === null) land(now); // a new place; otherwise one come back to
+  else if (history.state in links()) links()[history.state].focus();
 }
 
 function buildFilters() {
@@ -144,7 +170,14 @@ async function start() {
   document.getElementById("item").addEventListener("close", () => {
     const { item, ...rest } = state();
     if (item !== undefined) go(rest);
-    drawRows(true);
+    moveTo(table.active);
+    document.activeElement.scrollIntoView({ block: "nearest" });
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    leave(link);
+    if (link.hash === location.hash) land(state()); // no change of state tells of it
   });
   window.addEventListener("hashchange", onState);
   await onState();
