@@ -110,9 +110,25 @@ function exchanges(run, trial) {
   return el("details", { class: "exchanges" }, el("summary", { text: "Prompt and raw replies, " + trialName(trial) }), ...parts);
 }
 
-async function drawItem(row) {
-  const item = await detailOf(row);
+/** All that is told of an item below its heading. */
+function partsOf(item) {
   const run = data.head.runs[item.run];
+  const body = [];
+  if (item.problem) body.push(el("p", { class: "won", text: "This row could not be used: " + item.problem }));
+  body.push(...wonBy(item));
+  if (item.trials.length) body.push(el("h3", { text: "Verdicts" }), el("div", { class: "wide", tabindex: 0, role: "region",
+    "aria-label": "Verdicts" }, verdictTable(run, item)));
+  else if (!item.problem) body.push(el("p", { text: "Not asked yet." }));
+  body.push(el("h3", { text: "What was judged" }), ...judgedTexts(run, item));
+  if (item.trials.length) body.push(el("h3", { text: "What was asked and said" }));
+  return [...body, ...item.trials.map((trial) => exchanges(run, trial))];
+}
+
+async function drawItem(row) {
+  const body = await detailOf(row).then(
+    (item) => [el("p", { text: "Run " + data.head.runs[item.run].name }), ...partsOf(item)],
+    (error) => [el("p", { class: "won", text: "This item can't be read: " + error.message + "." })]);
+  if (state().item !== String(row)) return; // another was asked for meanwhile, or none
   const dialog = document.getElementById("item");
   const place = table.order.indexOf(row);
   if (place >= 0) table.active = place; // the row to come back to
@@ -122,16 +138,8 @@ async function drawItem(row) {
   const head = el("header", {}, el("h2", { id: "item-title", tabindex: -1, dir: "auto", text: data.ids[row] }),
     el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),
       el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } })));
-  const body = [el("p", { text: "Run " + run.name }), ...others.map((other) => el("p", {}, el("a",
-    { href: "#item=" + other, text: "The same item in " + runOf(other) })))];
-  if (item.problem) body.push(el("p", { class: "won", text: "This row could not be used: " + item.problem }));
-  body.push(...wonBy(item));
-  if (item.trials.length) body.push(el("h3", { text: "Verdicts" }), el("div", { class: "wide", tabindex: 0, role: "region",
-    "aria-label": "Verdicts" }, verdictTable(run, item)));
-  else if (!item.problem) body.push(el("p", { text: "Not asked yet." }));
-  body.push(el("h3", { text: "What was judged" }), ...judgedTexts(run, item));
-  if (item.trials.length) body.push(el("h3", { text: "What was asked and said" }));
-  body.push(...item.trials.map((trial) => exchanges(run, trial)));
+  body.splice(1, 0, ...others.map((other) => el("p", {}, el("a",
+    { href: "#item=" + other, text: "The same item in " + runOf(other) }))));
   dialog.replaceChildren(head, ...body);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
