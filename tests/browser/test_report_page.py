@@ -506,3 +506,134 @@ def test_every_number_has_a_way_to_its_verdicts(
         ways += 1
     assert ways > 60
     assert len({one["part"] for one in found if one["href"]}) >= (8 if made is one_run else 6)
+
+
+def focused(page: Any, pattern: str) -> None:
+    """Wait until what has the focus holds it."""
+    wait_text(page.locator(":focus"), pattern)
+
+
+def test_focus_goes_where_links_lead(scored: Path, opened: Open) -> None:
+    """Enter on a number leads to the line above the table, Back to the number; contents lead to their headings."""
+    page = opened(scored)
+    number = page.get_by_role("region", name="Rules broken").get_by_role("link", name="1")
+    for _ in range(2):
+        number.focus()
+        place = page.evaluate("scrollY")
+        page.keyboard.press("Enter")
+        focused(page, "^1 of 30 items")
+    page.keyboard.press("Tab")
+    focused(page, "^rule broken: lie")
+    page.go_back()
+    wait_count(page, "30 of 30")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == number.get_attribute("aria-label")
+    assert page.evaluate("scrollY") == place
+    for name in ("Rules", "All items"):
+        page.get_by_role("navigation").get_by_role("link", name=name).press("Enter")
+        focused(page, f"^{name}$")
+    page.go_back()
+    focused(page, "^All items$")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+
+
+def test_focus_stays_among_filters(scored: Path, opened: Open) -> None:
+    """A removed filter hands the focus to the next one, the last to the line above; a chosen one leaves it be."""
+    page = opened(scored)
+    for label in ("system = s1 (10)", "not scored: no_rating (1)"):
+        page.get_by_label("Add a filter").focus()
+        page.get_by_label("Add a filter").select_option(label=label)
+        page.get_by_role("button", name=f"Remove filter {label[:10]}").wait_for()
+        assert page.evaluate("document.activeElement.id") == "facet"
+    page.get_by_role("button", name="Remove filter system").press("Enter")
+    wait_count(page, "1 of 30 items; occurs 1×")
+    focused(page, "^not scored: no_rating")
+    page.keyboard.press("Enter")
+    focused(page, "^30 of 30 items")
+    assert page.evaluate("document.activeElement.id") == "count"
+
+
+def test_focus_comes_back_from_an_item(tmp_path: Path, opened: Open) -> None:
+    """A link of an item leads into the other item; closed, the row shown last has the focus, or the line above."""
+    for name in ("a", "b"):
+        script = write_script(tmp_path / name, (None, GOOD))
+        judge(rows(60), rubric(SCORE), script, out=tmp_path / f"run-{name}")
+    path = write_report([tmp_path / "run-a", tmp_path / "run-b"], tmp_path / "report.html")
+    page = opened(path, "#item=55")
+    page.get_by_role("dialog").get_by_role("link", name="The same item in").press("Enter")
+    wait_text(page.get_by_role("dialog").get_by_text("Run ").first, "run-b$")
+    focused(page, "^i55$")
+    page.keyboard.press("Escape")
+    focused(page, "^i55.*run-b")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "row"
+    pytest.importorskip("playwright.sync_api").expect(page.locator(":focus")).to_be_in_viewport()
+    page = opened(path, "#id=nobody&item=3")
+    page.keyboard.press("Escape")
+    focused(page, "^0 of 120 rows")
+
+
+GARBAGE = (
+    "f=%%%", "f=nonsense", "f=999", "f=1.5,length", "e=x&by=y", "by=__proto__", "item=99999", "item=abc", "item=3x",
+    "item=length", "s=x", "s=-999", "%", "part-99", "f=%20", "head",
+)  # fmt: skip
+
+
+def test_garbage_in_the_address_is_ignored(scored: Path, opened: Open) -> None:
+    """A hash that leads nowhere shows all items and opens none, when the page opens as later."""
+    page = opened(scored)
+    for fragment in GARBAGE:
+        page.evaluate("location.hash = 'id=i1&item=1'")
+        page.get_by_role("dialog", name="i1").wait_for()
+        for again in (False, True):
+            if again:
+                page.reload()
+                page.wait_for_selector("body[data-ready]")
+            else:
+                page.evaluate("fragment => { location.hash = fragment }", fragment)
+            wait_text(page.locator("#count"), "^30 of 30 items$")
+            page.wait_for_selector("dialog:not([open])", state="attached")
+            assert page.locator("#filters button").count() == 0, fragment
+
+
+def damaged(path: Path, block: str, *, by: str) -> Path:
+    """A copy of a page, the middle of one of its data blocks replaced."""
+    before, start, rest = path.read_text(encoding="utf-8").partition(f'id="{block}">')
+    packed, end, after = rest.partition("</script>")
+    middle = len(packed) // 2
+    out = path.with_name(f"{block}.html")
+    out.write_text(before + start + packed[:middle] + by + packed[middle + len(by) :] + end + after, encoding="utf-8")
+    return out
+
+
+@pytest.mark.parametrize("by", ["AAAAAAAA", "????"])
+def test_damaged_items_are_told(scored: Path, opened: Open, by: str) -> None:
+    """A block of texts that can't be read is told by each of its items and by a search; the figures stay."""
+    page = opened(damaged(scored, "chunk-0", by=by), "#item=3")
+    dialog = page.get_by_role("dialog", name="i3")
+    assert "can't be read: this file is damaged; write the report again." in dialog.inner_text()
+    page.keyboard.press("Escape")
+    page.get_by_label("Search").fill("i7")
+    wait_text(page.locator("#count"), "^1 of 30 items; not all could be searched: this file is damaged")
+
+
+@pytest.mark.parametrize("block", ["head", "index-0", "no DecompressionStream"])
+def test_page_without_items_says_why(scored: Path, browser: Any, block: str) -> None:
+    """Where the table of items can't be filled, the page tells why in its place, and there numbers lead to."""
+    told: list[str] = []
+    page = browser.new_page()
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    if block.startswith("no"):
+        page.add_init_script("delete window.DecompressionStream")
+        path, why = scored, "this browser is too old for it; open it in a newer one"
+    else:
+        path, why = damaged(scored, block, by="????"), "this file is damaged; write the report again"
+    page.goto(path.as_uri() + "#item=3&q=x")
+    page.wait_for_selector("body[data-ready]")
+    wait_text(page.locator("#count"), f"^The items can't be read: {why}.$")
+    page.get_by_role("region", name="Rules broken").get_by_role("link", name="1").press("Enter")
+    focused(page, why)
+    page.go_back()
+    focused(page, "^1$")
+    assert page.get_by_role("region", name="Rules broken").is_visible() and not page.locator("#grid").count()
+    page.close()
+    assert told == []

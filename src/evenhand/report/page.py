@@ -387,7 +387,7 @@ def _items() -> str:
     return (
         '<section id="items"><h2>All items</h2>'
         f'<div id="controls">{"".join(controls)}</div>'
-        '<p id="count" role="status"></p><div id="filters"></div>'
+        '<p id="count" role="status" tabindex="-1"></p><div id="filters"></div>'
         '<div id="grid" role="grid" aria-label="All items" aria-rowcount="1">'
         '<div role="rowgroup"><div id="grid-header" role="row" aria-rowindex="1"></div></div>'
         '<div id="grid-body" role="rowgroup"><div id="grid-space" role="presentation"></div></div></div>'

@@ -4,20 +4,26 @@
 const data = { head: null, ids: [], questions: [], columns: [], facets: [], counts: [] };
 const opened = new Map(); // the chunks opened last, by number
 
+/** The text of a block; its checksum tells whether it is whole. Where it can't be read, an error that says why. */
 async function inflate(block) {
-  const packed = atob(block.textContent);
-  const bytes = new Uint8Array(packed.length);
-  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
+  if (!("DecompressionStream" in window)) throw new Error("this browser is too old for it; open it in a newer one");
+  try {
+    const packed = atob(block.textContent);
+    const bytes = new Uint8Array(packed.length);
+    for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
+    return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  } catch {
+    throw new Error("this file is damaged; write the report again");
+  }
 }
 
 const inflateJson = async (block) => JSON.parse(await inflate(block));
 
 async function loadIndex() {
-  data.head = await inflateJson(document.getElementById("head"));
-  data.columns = data.head.columns.map(() => []);
-  const pieces = await Promise.all([...document.querySelectorAll("script.index")].map(inflateJson));
+  const [head, ...pieces] = await Promise.all(
+    [document.getElementById("head"), ...document.querySelectorAll("script.index")].map(inflateJson));
+  data.head = head;
+  data.columns = head.columns.map(() => []);
   for (const piece of pieces) {
     for (const id of piece.ids) data.ids.push(id);
     for (const question of piece.questions) data.questions.push(question);
@@ -28,20 +34,16 @@ async function loadIndex() {
 }
 
 /** The lines of a chunk, one JSON text a row. */
-async function chunk(number) {
-  if (!opened.has(number)) {
-    const text = await inflate(document.getElementById("chunk-" + number));
-    opened.set(number, text.split("\n"));
-    if (opened.size > 4) opened.delete(opened.keys().next().value);
-  }
-  return opened.get(number);
-}
+const chunk = async (number) => opened.get(number)
+  || (await inflate(document.getElementById("chunk-" + number))).split("\n");
 
 async function detailOf(row) {
   const starts = data.head.starts;
   let number = 0;
   while (number + 1 < starts.length && starts[number + 1] <= row) number++;
-  return JSON.parse((await chunk(number))[row - starts[number]]);
+  opened.set(number, await chunk(number));
+  if (opened.size > 4) opened.delete(opened.keys().next().value);
+  return JSON.parse(opened.get(number)[row - starts[number]]);
 }
 
 /** Whether a text occurs in any value of some JSON data; names of keys don't count. */
@@ -51,20 +53,21 @@ function holds(value, wanted) {
   return Object.values(value).some((inner) => holds(inner, wanted));
 }
 
-/** Rows that hold a text anywhere, found chunk by chunk; `told` is called after each and may end the search. */
+/** Rows that hold a text anywhere, found chunk by chunk; `told` is called after each and may end the search. It is
+ * handed those found, the part that was searched, and why some could not be. */
 async function searchRows(query, told) {
   const wanted = query.toLowerCase();
   const found = new Set();
   data.ids.forEach((id, row) => { if (id.toLowerCase().includes(wanted)) found.add(row); });
   const escaped = JSON.stringify(wanted).slice(1, -1);
   const starts = data.head.starts;
+  let unread = "";
   for (let number = 0; number < starts.length; number++) {
-    const lines = opened.has(number) ? opened.get(number)
-      : (await inflate(document.getElementById("chunk-" + number))).split("\n");
+    const lines = await chunk(number).catch((error) => { unread = error.message; return []; });
     lines.forEach((line, i) => {
       if (line.toLowerCase().includes(escaped) && holds(JSON.parse(line), wanted)) found.add(starts[number] + i);
     });
-    if (!told(found, (number + 1) / starts.length)) return;
+    if (!told({ found, part: (number + 1) / starts.length, unread })) return;
     await new Promise((resolve) => setTimeout(resolve));
   }
 }

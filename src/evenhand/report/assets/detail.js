@@ -124,19 +124,10 @@ function exchanges(run, trial) {
   return el("details", { class: "exchanges" }, el("summary", { text: "Prompt and raw replies, " + trialName(trial) }), ...parts);
 }
 
-async function drawItem(row) {
-  const item = await detailOf(row);
+/** All that is told of an item below its heading. */
+function partsOf(item) {
   const run = data.head.runs[item.run];
-  const dialog = document.getElementById("item");
-  const place = table.order.indexOf(row);
-  const step = (by, text) => el("button", { type: "button", text, disabled: place < 0 || !(place + by in table.order),
-    on: { click: () => { table.active = place + by; openItem(table.order[place + by]); } } });
-  const others = (data.head.runs.length > 1 ? rowsOfId(data.ids[row]) : []).filter((other) => other !== row);
-  const head = el("header", {}, el("h2", { id: "item-title", tabindex: -1, dir: "auto", text: data.ids[row] }),
-    el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),
-      el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } })));
-  const body = [el("p", {}, "Run ", named(run.name)), ...others.map((other) => el("p", {}, el("a",
-    { href: "#item=" + other }, "The same item in ", named(runOf(other)))))];
+  const body = [];
   if (item.problem) body.push(el("p", { class: "won", text: "This row could not be used: " + item.problem }));
   body.push(...wonBy(item));
   if (item.trials.length) body.push(el("h3", { text: "Verdicts" }), el("div", { class: "wide", tabindex: 0, role: "region",
@@ -144,7 +135,25 @@ async function drawItem(row) {
   else if (!item.problem) body.push(el("p", { text: "Not asked yet." }));
   body.push(el("h3", { text: "What was judged" }), ...judgedTexts(run, item));
   if (item.trials.length) body.push(el("h3", { text: "What was asked and said" }));
-  body.push(...item.trials.map((trial) => exchanges(run, trial)));
+  return [...body, ...item.trials.map((trial) => exchanges(run, trial))];
+}
+
+async function drawItem(row) {
+  const body = await detailOf(row).then(
+    (item) => [el("p", {}, "Run ", named(data.head.runs[item.run].name)), ...partsOf(item)],
+    (error) => [el("p", { class: "won", text: "This item can't be read: " + error.message + "." })]);
+  if (state().item !== String(row)) return; // another was asked for meanwhile, or none
+  const dialog = document.getElementById("item");
+  const place = table.order.indexOf(row);
+  if (place >= 0) table.active = place; // the row to come back to
+  const step = (by, text) => el("button", { type: "button", text, disabled: place < 0 || !(place + by in table.order),
+    on: { click: () => openItem(table.order[place + by]) } });
+  const others = (data.head.runs.length > 1 ? rowsOfId(data.ids[row]) : []).filter((other) => other !== row);
+  const head = el("header", {}, el("h2", { id: "item-title", tabindex: -1, dir: "auto", text: data.ids[row] }),
+    el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),
+      el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } })));
+  body.splice(1, 0, ...others.map((other) => el("p", {}, el("a",
+    { href: "#item=" + other }, "The same item in ", named(runOf(other))))));
   dialog.replaceChildren(head, ...body);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;

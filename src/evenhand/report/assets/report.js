@@ -1,17 +1,26 @@
 // The page's state is its location hash: f facets that all rows have, e facets of which each has one, by "id" or
 // "question": only those that rows of each of e share; q search, id, s sort, item the row that is open.
-const FILTERS = ["f", "e", "by", "q", "id"];
-
 const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+const KEYS = { id: "ids", question: "questions" }; // by what, and where the data has it
 let searching = 0;
-let searched = { query: "", found: null };
+let searched = { query: "" };
+
+/** Links of the page itself; those of an open item come and go. */
+const links = () => [...document.querySelectorAll("header a, nav a, main a")];
+
+/** The history keeps with each place that was left the number of the link that led away, -1 for none. */
+const leave = (link) => history.replaceState(links().indexOf(link), "");
 
 function go(next) {
+  leave(null);
   const given = Object.entries(next).filter(([, value]) => value !== "" && value !== undefined);
   location.hash = new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all"; // empty would scroll to the top
 }
 
-const numbersOf = (text) => (text || "").split(",").filter(Boolean).map(Number).filter((f) => f in data.head.facets);
+/** Whether a text of the hash, which anyone can write, is a place in a list. */
+const placeIn = (list, text) => /^\d+$/.test(text) && text in list;
+
+const numbersOf = (text) => [...new Set((text || "").split(","))].filter((f) => placeIn(data.head.facets, f)).map(Number);
 const facetsOf = (now) => numbersOf(now.f);
 const openItem = (row) => go({ ...state(), item: row });
 const rowsOfId = (id) => data.ids.flatMap((other, row) => other === id ? [row] : []);
@@ -26,10 +35,8 @@ function filtered(now, found) {
     if ((found && !found.has(row)) || (now.id !== undefined && data.ids[row] !== now.id)) continue;
     if (facets.every((f) => has.includes(f)) && (!either.length || either.some((f) => has.includes(f)))) rows.push(row);
   }
-  return either.length && now.by ? shared(rows, either, keysOf(now.by)) : rows;
+  return either.length && Object.hasOwn(KEYS, now.by) ? shared(rows, either, data[KEYS[now.by]]) : rows;
 }
-
-const keysOf = (by) => by === "question" ? data.questions : data.ids;
 
 /** The rows whose key has rows of each facet. */
 function shared(rows, either, keys) {
@@ -65,18 +72,23 @@ function countOf(now, rows) {
     + (verdicts === null ? "" : "; occurs " + verdicts.toLocaleString("en") + "×") + sumOf(rows);
 }
 
-function tellFilters(now, rows, part) {
+function tellFilters(now, rows, { part, unread }) {
   const facets = facetsOf(now);
   const either = numbersOf(now.e);
-  document.getElementById("count").textContent = countOf(now, rows)
-    + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "");
+  const count = document.getElementById("count");
+  const filters = document.getElementById("filters");
+  const focused = [...filters.children].indexOf(document.activeElement);
+  count.textContent = countOf(now, rows)
+    + (part < 1 ? "; searched " + Math.round(part * 100) + " %" : "")
+    + (unread ? "; not all could be searched: " + unread : "");
   const chip = (label, rest) => el("button", { type: "button", class: "filter", dir: "auto", text: label + " ×",
     "aria-label": "Remove filter " + label, on: { click: () => go({ ...state(), ...rest }) } });
-  document.getElementById("filters").replaceChildren(
+  filters.replaceChildren(
     ...facets.map((f) => chip(data.head.facets[f].label, { f: facets.filter((other) => other !== f).join(",") })),
     ...either.length ? [chip(either.map((f) => data.head.facets[f].label).join(" or ")
-      + (now.by ? ", the same " + now.by : ""), { e: "", by: "" })] : [],
+      + (Object.hasOwn(KEYS, now.by) ? ", the same " + now.by : ""), { e: "", by: "" })] : [],
     ...now.id === undefined ? [] : [chip("id = " + now.id, { id: "" })]);
+  if (focused >= 0) (filters.children[focused] || filters.lastElementChild || count).focus();
   if (document.activeElement !== document.getElementById("search")) document.getElementById("search").value = now.q || "";
 }
 
@@ -86,32 +98,48 @@ function apply(now) {
   const column = now.s === undefined ? -1 : Math.abs(parseInt(now.s, 10));
   table.sort = column >= 0 && column <= data.head.columns.length ? { column, down: now.s.startsWith("-") } : null;
   const query = (now.q || "").trim();
-  const show = (found, part) => {
-    const rows = filtered(now, found);
+  const show = (search) => {
+    const rows = filtered(now, search.found);
     showRows(rows);
-    tellFilters(now, rows, part);
+    tellFilters(now, rows, search);
   };
   const turn = ++searching;
-  if (!query) return show(null, 1);
-  if (searched.query === query) return show(searched.found, 1);
-  return searchRows(query, (found, part) => {
+  if (!query) return show({});
+  if (searched.query === query) return show(searched);
+  return searchRows(query, (search) => {
     if (turn !== searching) return false;
-    if (part === 1) searched = { query, found };
-    show(found, part);
+    if (search.part === 1) searched = { query, ...search };
+    show(search);
     return true;
   });
 }
 
+/** Takes the focus to where a link leads; what is done within the items keeps it. */
+function land(now) {
+  const items = document.getElementById("items");
+  if (items.contains(document.activeElement)) return;
+  const part = document.getElementById(location.hash.slice(1));
+  const heading = part && part.querySelector("h1, h2");
+  if (heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  } else if (["f", "e", "id"].some((key) => now[key])) {
+    items.scrollIntoView();
+    document.getElementById("count").focus({ preventScroll: true });
+  }
+}
+
 async function onState(event) {
   const now = state();
-  const before = event && event.oldURL ? new URLSearchParams(new URL(event.oldURL).hash.slice(1)) : null;
-  const same = before && [...FILTERS, "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
-  if (!same) await apply(now);
+  const before = event && new URLSearchParams(new URL(event.oldURL).hash.slice(1));
+  const same = before && ["f", "e", "by", "q", "id", "s"].every((key) => (before.get(key) || "") === (now[key] || ""));
+  if (data.head && !same) await apply(now);
   const dialog = document.getElementById("item");
-  const row = parseInt(now.item, 10);
-  if (row >= 0 && row < data.ids.length) await drawItem(row);
-  else if (dialog.open) dialog.close();
-  if (before && !same && ["f", "e", "id"].some((key) => now[key]) && now.q === (before.get("q") || undefined)) document.getElementById("items").scrollIntoView();
+  if (placeIn(data.ids, now.item)) return drawItem(Number(now.item));
+  if (dialog.open) dialog.close();
+  if (!event) return;
+  if (history.state === null) land(now); // a new place; otherwise one come back to
+  else if (history.state in links()) links()[history.state].focus();
 }
 
 function buildFilters() {
@@ -129,8 +157,13 @@ function buildFilters() {
   });
 }
 
-async function start() {
-  await loadIndex();
+/** The figures alone, where the items can't be read; numbers lead to why. */
+function tellUnread(error) {
+  document.getElementById("count").textContent = "The items can't be read: " + error.message + ".";
+  for (const name of ["controls", "grid"]) document.getElementById(name).remove();
+}
+
+function showItems() {
   buildHeader();
   buildFilters();
   const body = document.getElementById("grid-body");
@@ -144,8 +177,19 @@ async function start() {
   document.getElementById("item").addEventListener("close", () => {
     const { item, ...rest } = state();
     if (item !== undefined) go(rest);
-    drawRows(true);
+    moveTo(table.active);
+    document.activeElement.scrollIntoView({ block: "nearest" });
   });
+}
+
+async function start() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    leave(link);
+    if (link.hash === location.hash) land(state()); // no change of state tells of it
+  });
+  await loadIndex().then(showItems, tellUnread);
   window.addEventListener("hashchange", onState);
   await onState();
   document.body.dataset.ready = "yes";

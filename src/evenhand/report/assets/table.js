@@ -85,7 +85,7 @@ function drawRows(focus) {
     const row = table.order[i];
     const cells = [data.ids[row], ...visible().map((c) => data.columns[c][row])];
     const line = el("div", { role: "row", class: "row", "aria-rowindex": i + 2, tabindex: i === reachable ? 0 : -1,
-      on: { click: () => { table.active = i; openItem(row); } } },
+      on: { click: () => openItem(row) } },
     ...cells.map((value, c) => el("div", { role: c ? "gridcell" : "rowheader", "aria-colindex": c + 1, dir: "auto",
       class: typeof value === "number" ? "number" : null, text: shown(value), title: c ? null : value })));
     line.style.top = i * ROW + "px";
@@ -93,7 +93,7 @@ function drawRows(focus) {
     rows.push(line);
   }
   space.replaceChildren(...rows);
-  if (hadFocus && rows.length) rows[reachable - first].focus({ preventScroll: true });
+  if (hadFocus) (rows[reachable - first] || document.getElementById("count")).focus({ preventScroll: true });
 }
 
 function moveTo(place) {
