@@ -566,6 +566,14 @@ def test_focus_comes_back_from_an_item(tmp_path: Path, opened: Open) -> None:
     focused(page, "^i55.*run-b")
     assert page.evaluate("document.activeElement.getAttribute('role')") == "row"
     pytest.importorskip("playwright.sync_api").expect(page.locator(":focus")).to_be_in_viewport()
+    page = opened(path, "#id=i7")
+    page.get_by_role("grid").get_by_role("row", name="i7").first.click()
+    page.get_by_role("dialog").get_by_role("link", name="The same item in").press("Enter")
+    wait_text(page.get_by_role("dialog").get_by_text("Run ").first, "run-b$")
+    page.keyboard.press("Escape")
+    wait_count(page, "2 of 120 rows")
+    page = opened(path, "#s=abc")
+    assert page.locator("[aria-sort=descending]").inner_text() == "spread of runs"
     page = opened(path, "#id=nobody&item=3")
     page.keyboard.press("Escape")
     focused(page, "^0 of 120 rows")

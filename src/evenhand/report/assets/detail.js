@@ -153,7 +153,7 @@ async function drawItem(row) {
     el("div", { class: "steps" }, step(-1, "Previous"), step(1, "Next"),
       el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } })));
   body.splice(1, 0, ...others.map((other) => el("p", {}, el("a",
-    { href: "#item=" + other }, "The same item in ", named(runOf(other))))));
+    { href: hashOf({ ...state(), item: other }) }, "The same item in ", named(runOf(other))))));
   dialog.replaceChildren(head, ...body);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;

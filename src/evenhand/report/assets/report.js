@@ -11,10 +11,15 @@ const links = () => [...document.querySelectorAll("header a, nav a, main a")];
 /** The history keeps with each place that was left the number of the link that led away, -1 for none. */
 const leave = (link) => history.replaceState(links().indexOf(link), "");
 
+/** The hash of a state; an empty one would scroll to the top. */
+function hashOf(next) {
+  const given = Object.entries(next).filter(([, value]) => value !== "" && value !== undefined);
+  return "#" + (new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all");
+}
+
 function go(next) {
   leave(null);
-  const given = Object.entries(next).filter(([, value]) => value !== "" && value !== undefined);
-  location.hash = new URLSearchParams(given).toString().replaceAll("%2C", ",") || "all"; // empty would scroll to the top
+  location.hash = hashOf(next);
 }
 
 /** Whether a text of the hash, which anyone can write, is a place in a list. */
@@ -94,9 +99,9 @@ function tellFilters(now, rows, { part, unread }) {
 
 function apply(now) {
   const several = data.head.runs.length > 1; // then the greatest disagreement comes first
-  if (now.s === undefined && several) now.s = "-" + (data.head.columns.indexOf("spread of runs") + 1);
-  const column = now.s === undefined ? -1 : Math.abs(parseInt(now.s, 10));
-  table.sort = column >= 0 && column <= data.head.columns.length ? { column, down: now.s.startsWith("-") } : null;
+  const known = /^-?\d+$/.test(now.s) && Math.abs(now.s) <= data.head.columns.length;
+  if (!known) now.s = several ? "-" + (data.head.columns.indexOf("spread of runs") + 1) : "";
+  table.sort = now.s ? { column: Math.abs(now.s), down: now.s.startsWith("-") } : null;
   const query = (now.q || "").trim();
   const show = (search) => {
     const rows = filtered(now, search.found);
@@ -123,7 +128,7 @@ function land(now) {
   if (heading) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
-  } else if (["f", "e", "id"].some((key) => now[key])) {
+  } else if (facetsOf(now).length || numbersOf(now.e).length || now.id) {
     items.scrollIntoView();
     document.getElementById("count").focus({ preventScroll: true });
   }
