@@ -121,7 +121,7 @@ def test_labels_of_people_make_rows_too(tmp_path: Path) -> None:
     said = CliRunner().invoke(cli, [*args, "--to", str(tmp_path / "t.jsonl")], catch_exceptions=False)
     assert "left out: illegal Rating 1, no Reason 1" in said.stderr
     assert len(lines(tmp_path / "t.jsonl")) == 4
-    with pytest.raises(InputError, match="is the file"):
+    with pytest.raises(InputError, match="is a file that this output is made of"):
         CliRunner().invoke(cli, [*args, "--to", str(file)], catch_exceptions=False)
 
 

@@ -121,7 +121,24 @@ async def test_answers_are_stored_together() -> None:
     world = _World()
     await local_run(_trials(100), world.ask, world.commit, concurrency=50)
     assert world.commits <= 10
-    group = GroupCommit(world.commit, 1)
-    with pytest.raises(StopIteration):  # it ends without having waited
-        group.put(Answer(TrialKey("last", "", 0), Verdict(Status.SCORED))).send(None)
-    assert world.stored[-1] == "last"
+    group = GroupCommit(world.commit, 2)
+    puts = [group.put(Answer(TrialKey(name, "", 0), Verdict(Status.SCORED))) for name in ("x", "y")]
+    began = time.monotonic()
+    await asyncio.gather(*puts)
+    assert world.stored[-2:] == ["x", "y"]
+    assert time.monotonic() - began < 1.0
+
+
+async def test_a_judge_that_never_waits_lets_others_run() -> None:
+    """Between two trials the loop has its turn, as signals need it."""
+    turns = 0
+
+    async def answered(trial: Trial) -> Answer:
+        nonlocal turns
+        turns += 1
+        return Answer(trial.key, Verdict(Status.SCORED))
+
+    stop, world = Stop(), _World()
+    asyncio.get_running_loop().call_later(0.02, stop)
+    await local_run(_trials(100_000), answered, world.commit, concurrency=1, stop=stop)
+    assert 0 < turns < 100_000

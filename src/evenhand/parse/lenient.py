@@ -19,7 +19,8 @@ _DEEPEST = 40
 _LONGEST_BARE = 200
 _QUOTES = {'"': '"', "＂": "＂", "“": "“”", "”": "“”", "'": "'", "‘": "‘’", "’": "‘’"}
 _OPEN, _CLOSE, _COMMA = "{｛", "}｝", ",，"
-_SKIPPED = re.compile(r"(?:[\s\ufeff\u200b-\u200d\u2060]++|/\*(?:[^*]|\*(?!/))*+\*/|(?://|\#)[^\n]*+)*+")
+#: Not possessive: some releases of Python 3.11 lose their place in a possessive repeat of alternatives.
+_SKIPPED = re.compile(r"(?:[\s\ufeff\u200b-\u200d\u2060]+|/\*[\s\S]*?\*/|(?://|\#)[^\n]*)*")
 #: A quoted key and its colon.
 KEY = re.compile(
     r"""(?:"((?:\\.|[^"\\\n]){0,200})"|[“”＂]([^"“”＂\n]{1,200})["“”＂]|['‘’]([^'‘’\n]{1,200})['‘’])\s{0,99}[:：]"""

@@ -41,22 +41,22 @@ class GroupCommit:
     def __init__(self, commit: Commit, most: int) -> None:
         self._commit, self._most = commit, most
         self._waiting: list[tuple[Answer, asyncio.Future[None]]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._coming: asyncio.Handle | None = None  # the next writing
 
     async def put(self, answer: Answer) -> None:
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[None] = loop.create_future()
         self._waiting.append((answer, stored))
-        if len(self._waiting) >= self._most:
-            self._write()
-        elif self._timer is None:
-            self._timer = loop.call_later(_GATHERED_S, self._write)
+        if len(self._waiting) == self._most:
+            if self._coming is not None:
+                self._coming.cancel()
+            self._coming = loop.call_soon(self._write)  # not at once: a run that never waits hears no signal
+        elif self._coming is None:
+            self._coming = loop.call_later(_GATHERED_S, self._write)
         await stored
 
     def _write(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._coming = None
         group, self._waiting = self._waiting, []
         failed: Exception | None = None
         try:
