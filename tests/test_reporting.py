@@ -161,6 +161,18 @@ def said_by_people() -> list[dict[str, Any]]:
     return [{"id": f"i{n}", "rater": who, "truth": other.get(n, 3)} for who, other in told.items() for n in range(8)]
 
 
+def test_tokens_that_no_reply_told_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are no zeros, in the page as in ``show``; and what a pair prefers follows the headline."""
+    folder = pairs(tmp_path / "run")
+    page = write_report(folder, tmp_path / "r.md").read_text(encoding="utf-8")
+    for name in ("prompt", "completion", "cached"):
+        assert f"| {name} tokens | not known |" in page
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert headings[:2] == ["## Headline", "## Preference and order"]
+    assert run(["show", str(folder)]) == 0
+    assert "tokens unknown; cost" in capsys.readouterr().out
+
+
 def test_confusion_leads_to_the_items_of_each_pair_of_values(mixed: Path, tmp_path: Path) -> None:
     """What judge and people say stands in a table, each of whose counts leads to as many verdicts."""
     with Store.open(mixed) as store:

@@ -261,7 +261,7 @@ def _left_out(judge: Any, people: Sequence[Any]) -> str:
         who for who, none in (("judge", judge is None), ("people", not any(v is not None for v in people))) if none
     ]
     if lacking:
-        return f"no value by {' or '.join(lacking)}"
+        return f"no one value by {' or '.join(lacking)}"  # none could be read, or it changes with the order
     return "" if most_common(people) is not None else "people divided evenly"
 
 

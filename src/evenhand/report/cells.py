@@ -31,6 +31,11 @@ def unfinished(facts: Mapping[str, Any]) -> bool:
     return bool(facts["trials_asked"] < facts["trials"])
 
 
+def tokens_known(facts: Mapping[str, Any]) -> bool:
+    """Whether replies told their tokens; without any told the sums are 0, which no call takes."""
+    return not facts["calls"] or any(facts["tokens"].values())
+
+
 def estimate_cells(estimate: Mapping[str, Any], digits: int = 3) -> tuple[str, str, str]:
     """Value, interval and n of an `Estimate` as plain data."""
     if estimate["value"] is None:

@@ -200,7 +200,7 @@ def _difference(
         Cell(interval).leading(to) if difference["ci"] else Cell(interval),
         Cell("-") if p is None else Cell(chance(p), value=p).leading(to),
         *ns,
-        Cell("-") if one["more"] is None else Cell(f"{one['more']:,}", value=one["more"]).leading(to),
+        Cell("-") if one["more"] is None else Cell(f"{one['more']:,}"),  # of those there are none yet
     ]
     return [Cell(f"{contained(one['b'])} less {contained(one['a'])}"), *figures, Cell(one["better"] or "neither")]
 

@@ -16,6 +16,7 @@ from evenhand.report.cells import (
     left_out_words,
     mean_methods,
     share_methods,
+    tokens_known,
     unfinished,
     with_mean,
 )
@@ -52,8 +53,8 @@ class Sections:
 
     def __iter__(self) -> Iterator[Section]:
         made = (
-            self._headline(), self._judge(), self._spread(), *map(self._slices, self._told["by"]), self._tasks(),
-            self._systems(), self._standings(), self._orders(), self._rules(), self._failures(), self._service(),
+            self._headline(), self._orders(), self._judge(), self._spread(), *map(self._slices, self._told["by"]),
+            self._tasks(), self._systems(), self._standings(), self._rules(), self._failures(), self._service(),
             self._agreement(),
         )  # fmt: skip
         return (section for section in made if section is not None)
@@ -344,8 +345,9 @@ class Sections:
         return Section("Cost, tokens, latency", [], [Table("What the run took", ["", ""], rows)])
 
     def _tokens(self, name: str, n: int) -> Cell:
-        to = self._to(Facet("count", "calls"), sort=f"{name} tokens")
-        return Cell(f"{n:,}", value=n).leading(to) if n else Cell("0", value=0)
+        if not n:
+            return Cell("0", value=0) if tokens_known(self._summary) else Cell("not known")
+        return Cell(f"{n:,}", value=n).leading(self._to(Facet("count", "calls"), sort=f"{name} tokens"))
 
     def _agreement(self) -> Section:
         told = self._told["agreement"]

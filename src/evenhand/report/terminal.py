@@ -10,7 +10,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from evenhand._words import counted, failure, percent
-from evenhand.report.cells import ONE_ORDER, mean_cells, mean_methods, share_words, unfinished, with_mean
+from evenhand.report.cells import (
+    ONE_ORDER,
+    mean_cells,
+    mean_methods,
+    share_words,
+    tokens_known,
+    unfinished,
+    with_mean,
+)
 from evenhand.report.tables import Figures
 from evenhand.report.tasks import print_tasks
 from evenhand.tasks import told_weights
@@ -180,6 +188,8 @@ def _detail_lines(facts: Mapping[str, Any]) -> list[str]:
     if before["violated"] != after["violated"]:
         lines.append(f"replies that violate a rule: {_share(before)} before the re-ask, {_share(after)} after it")
     tokens = facts["tokens"]
+    told = f"{tokens['prompt']} in ({tokens['cached']} cached), {tokens['completion']} out"
+    told = told if tokens_known(facts) else "unknown"
     cost = "unknown" if facts["cost_usd"] is None else f"${facts['cost_usd']:.4f}"
-    lines.append(f"tokens {tokens['prompt']} in ({tokens['cached']} cached), {tokens['completion']} out; cost {cost}")
+    lines.append(f"tokens {told}; cost {cost}")
     return lines
