@@ -229,6 +229,12 @@ def test_report_is_refused(mixed: Path, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.html")) == [] and list(tmp_path.glob(".evenhand*")) == []
 
 
+def test_columns_of_labels_need_labels(mixed: Path, tmp_path: Path) -> None:
+    """What would be ignored is refused."""
+    with pytest.raises(InputError, match="no labels are given"):
+        write_report(mixed, tmp_path / "r.html", map={"truth": "x"})
+
+
 def test_report_replaces_no_run(mixed: Path, tmp_path: Path) -> None:
     """The store of a run that is not in the report is refused as target, and stays."""
     run_it(rows(1), rubric(SCORE), "fake", tmp_path / "other")

@@ -65,6 +65,8 @@ def write_report(
     path = Path(out)
     if str(out) != "-":
         require_place(path)
+    if map and labels is None:
+        raise InputError("columns of labels are named, but no labels are given", hint="give --labels FILE too")
     write = _writer(_kind(path, to), charts)
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
     with opened_runs(folders, value) as found:
