@@ -128,7 +128,7 @@ function land(now) {
   if (heading) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
-  } else if (facetsOf(now).length || numbersOf(now.e).length || now.id) {
+  } else if (!data.head || now.id || numbersOf(now.f).length || numbersOf(now.e).length) {
     items.scrollIntoView();
     document.getElementById("count").focus({ preventScroll: true });
   }
