@@ -54,7 +54,7 @@ class Run:
         self.folder = path("a run", folder)
         self.interrupted = interrupted
         self._drop = weakref.finalize(self, shutil.rmtree, passing, ignore_errors=True) if passing else None
-        with Store.open(self.folder) as store:
+        with Store.open(self.folder, whole=False) as store:
             self.rubric: Rubric = stored_rubric(store.manifest)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Run:
 
     def sources(self) -> list[Path]:
         """What no output may replace: the run's own files, and the data and replies behind it. Some may be gone."""
-        with Store.open(self.folder) as store:
+        with Store.open(self.folder, whole=False) as store:
             manifest = store.manifest
         _, _, argument = manifest["judge"]["spec"].partition(":")
         found = [Path(argument), *own_files(self.folder)]
