@@ -12,7 +12,7 @@ from evenhand.comparing import comparison_facts
 from evenhand.errors import InputError
 from evenhand.facts import ValueKind
 from evenhand.rubric.model import OutputField, Rubric
-from evenhand.scores import comparable, of_runs, same_questions
+from evenhand.scores import OpenRuns, comparable, of_runs, same_questions
 from evenhand.store import Store, StoredRow
 from evenhand.table import wide_columns
 from evenhand.trial import TrialKey
@@ -60,12 +60,16 @@ class Beside:
         runs: The runs, two or more.
 
     Attributes:
+        runs: The runs.
+        questions: Which of them ask the same under the same ids: `evenhand.scores.same_questions`.
         fields: The fields that two runs or more share. Of one name there may be several, of other scales or runs.
     """
 
     def __init__(self, runs: Sequence[OpenRun]) -> None:
+        self.runs = runs
         self._runs = {run.name: (run, run.store.manifest) for run in runs}
-        self._groups, self._other_questions = same_questions({run.name: (run.store, run.rubric) for run in runs})
+        self.questions = same_questions(_opened(runs))
+        self._groups, self._other_questions = self.questions
         asked = {name: _fields(*run) for name, run in self._runs.items()}
         found: dict[Any, list[str]] = {}
         for run, fields in asked.items():
@@ -147,7 +151,7 @@ class Beside:
                         yield item.id, group[number]
 
 
-def together_facts(runs: Sequence[OpenRun]) -> dict[str, Any]:
+def together_facts(beside: Beside) -> dict[str, Any]:
     """Several runs together, as plain JSON data.
 
     Returns:
@@ -158,7 +162,6 @@ def together_facts(runs: Sequence[OpenRun]) -> dict[str, Any]:
         ``method``, ``comparisons`` (of scores, one of each group of runs that can be compared: `evenhand.compare`) and
         ``not_compared`` (run -> why its scores are not).
     """
-    beside = Beside(runs)
     items = compared = differ = 0
     met = set[str]()
     heap: list[tuple[float, int, str, str]] = []
@@ -174,7 +177,7 @@ def together_facts(runs: Sequence[OpenRun]) -> dict[str, Any]:
         push = heapq.heappushpop if len(heap) >= MOST else heapq.heappush
         if spread > 0:
             push(heap, (spread, -items, own, run))
-    comparisons, not_compared = _comparisons(runs)
+    comparisons, not_compared = _comparisons(beside)
     return {
         "items": items,
         "fields": [{"field": field.output.name, "runs": list(field.runs)} for field in beside.fields],
@@ -188,13 +191,17 @@ def together_facts(runs: Sequence[OpenRun]) -> dict[str, Any]:
     }
 
 
-def _comparisons(runs: Sequence[OpenRun]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _opened(runs: Sequence[OpenRun]) -> OpenRuns:
+    return {run.name: (run.store, run.rubric) for run in runs}
+
+
+def _comparisons(beside: Beside) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The scores of runs that can be compared, and why those of the others can't be."""
-    groups, reasons = comparable({run.name: (run.store, run.rubric) for run in runs})
+    groups, reasons = comparable(_opened(beside.runs), beside.questions)
     found = []
     for group in groups:
         try:
-            found.append(comparison_facts(of_runs(group, runs[0].value)))
+            found.append(comparison_facts(of_runs(group, beside.runs[0].value)))
         except InputError as error:
             reasons.update(dict.fromkeys(group, error.message))
     return found, reasons

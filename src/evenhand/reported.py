@@ -159,17 +159,22 @@ class Reported:
     Attributes:
         runs: The runs, in the order given.
         facets: Those of all runs.
+        beside: The values of several runs beside each other; None for one run.
     """
 
     runs: list[ReportedRun]
     facets: FacetTable = field(default_factory=FacetTable)
+    beside: Beside | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.beside = Beside(self.runs) if len(self.runs) > 1 else None
 
     def facts(self) -> dict[str, Any]:
         """``runs`` (`ReportedRun.facts`) and ``together`` (`evenhand.beside.together_facts`; None for one run)."""
         return {
             "value": self.runs[0].value,
             "runs": [run.facts() for run in self.runs],
-            "together": together_facts(self.runs) if len(self.runs) > 1 else None,
+            "together": together_facts(self.beside) if self.beside is not None else None,
         }
 
 

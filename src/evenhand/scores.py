@@ -176,13 +176,19 @@ def of_runs(runs: OpenRuns, value: facts.ValueKind = "stated") -> Scores:
     return scores
 
 
-def comparable(runs: OpenRuns) -> tuple[list[OpenRuns], dict[str, str]]:
+def comparable(
+    runs: OpenRuns, questions: tuple[list[list[str]], dict[str, str]]
+) -> tuple[list[OpenRuns], dict[str, str]]:
     """Runs in groups of two and more whose scores `of_runs` compares, and of each other run why it is in none.
 
     A group has the same criteria on the same scales, and no id that names different questions.
+
+    Args:
+        runs: The runs.
+        questions: What `same_questions` tells of them.
     """
     reasons, alike = dict[str, str](), list[dict[str, tuple[Store, Rubric]]]()
-    worlds, other = same_questions(runs)
+    worlds, other = questions
     for world in worlds:
         groups: dict[tuple[Any, ...], dict[str, tuple[Store, Rubric]]] = {}
         for name in world:

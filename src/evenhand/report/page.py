@@ -22,7 +22,6 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from evenhand._words import bare, contained, failure, listed, pieces
-from evenhand.beside import Beside
 from evenhand.facets import ASKED, JUDGED, USAGE, Facet, FacetTable, Row
 from evenhand.report.figures import Cell, Section, Table
 from evenhand.report.sections import Sections
@@ -150,7 +149,7 @@ class _Rows:
     _chars: int = 0
 
     def write(self) -> None:
-        beside = Beside(self.reported.runs) if len(self.reported.runs) > 1 else None
+        beside = self.reported.beside
         names = [name for run in self.reported.runs for name in run.columns()]
         self.columns = [*(["run", SPREAD] if beside else []), *dict.fromkeys(names)]
         for number, run in enumerate(self.reported.runs):
