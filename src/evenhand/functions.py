@@ -62,7 +62,7 @@ def blank(value: Any) -> bool:
 
 def words(text: str) -> int:
     """Number of words: each Han character or kana is one, any other run of word characters is one."""
-    return _words(text if type(text) is str else _text("words", text))
+    return _words(_text("words", text))
 
 
 @functools.lru_cache(maxsize=32)  # a rule has a lower and an upper bound

@@ -19,6 +19,7 @@ _LIMITS = [
         for kind in ("requests", "tokens", "input-tokens", "output-tokens")
     ),
 ]
+#: All headers that may tell a wait.
 _TOLD = frozenset(["retry-after-ms", "retry-after", *(name for names in _LIMITS for name in names)])
 
 
