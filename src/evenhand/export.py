@@ -127,7 +127,7 @@ def refuse_overwriting(target: Path, sources: Iterable[str | Path]) -> None:
             continue
         if same:
             raise InputError(f"{target} is a file that this output is made of", hint="write to another file")
-    place = Path(os.path.realpath(target)) if "\0" not in str(target) else target
+    place = Path(os.path.realpath(target))
     if place in own_files(place.parent) and exists(place.parent):
         raise InputError(f"{target} is a file of the run in {place.parent}", hint="write to another file")
 
